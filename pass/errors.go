@@ -1,6 +1,9 @@
 package pass
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The sentinels. Every error of a backend, a session or a model wraps one of them;
 // test with [errors.Is].
@@ -24,3 +27,5 @@ var (
 	// ErrTimeout: work did not finish in the time it was given.
 	ErrTimeout = errors.New("timeout")
 )
+
+var errNoRun = fmt.Errorf("pass: run: not started: %w", ErrInvalid)
