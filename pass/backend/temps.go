@@ -40,13 +40,17 @@ func (p *Plan) Pack(align int) (offsets []int, length int) {
 
 // Colour gives each temporary a whole buffer, such that those needed at the same step
 // have different ones: for devices that track the use of whole buffers. It returns the
-// buffer of each and the length of every buffer in elements. Large ones choose first,
-// so that a buffer is as large as its first user.
+// buffer of each (−1 if it has no elements) and the length of every buffer in elements.
+// Large ones choose first, so that a buffer is as large as its first user.
 func (p *Plan) Colour() (colours, lengths []int) {
 	colours = make([]int, len(p.Temps))
 	var users [][]int
 	for _, i := range p.bySize() {
 		t := p.Temps[i]
+		if t.Len == 0 {
+			colours[i] = -1
+			continue
+		}
 		colour := slices.IndexFunc(users, func(others []int) bool {
 			return !slices.ContainsFunc(others, func(j int) bool { return t.overlaps(p.Temps[j]) })
 		})

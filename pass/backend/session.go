@@ -1,0 +1,317 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+type session struct {
+	d      *device
+	cfg    pass.SessionConfig
+	number uint32
+	stream Stream
+	pumpFn func() // pump, bound once so that starting it allocates nothing
+
+	// token is held by whoever uses the stream: the pump as long as the queue is not
+	// empty, or a Write or Read.
+	token chan struct{}
+
+	mu         sync.Mutex
+	buffers    table[*shared]
+	recordings map[*recording]struct{}
+	recorded   uint32 // recordings so far
+	queue      []*run // from head on
+	head       int
+	pumping    bool
+	closed     bool
+	gone       chan struct{} // closed when Close is done
+}
+
+func newSession(d *device, cfg pass.SessionConfig, stream Stream) *session {
+	s := &session{
+		d: d, cfg: cfg, stream: stream,
+		number:     uint32(sessionNumbers.Add(1)),
+		token:      make(chan struct{}, 1),
+		recordings: map[*recording]struct{}{},
+		gone:       make(chan struct{}),
+	}
+	s.pumpFn = s.pump
+	s.token <- struct{}{}
+	return s
+}
+
+// wrap prefixes an error of a call and keeps a loss of the device.
+func (s *session) wrap(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if s.cfg.Label == "" {
+		return s.d.note(fmt.Errorf("%s: %s: %w", s.d.name, call, err))
+	}
+	return s.d.note(fmt.Errorf("%s: session %q: %s: %w", s.d.name, s.cfg.Label, call, err))
+}
+
+// usable returns an error if the session or its device is closed, or the device lost.
+func (s *session) usable() error {
+	if err := s.d.usable(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return fmt.Errorf("session: %w", pass.ErrClosed)
+	}
+	return nil
+}
+
+// buffer returns what a handle of state names.
+func (s *session) buffer(b pass.Buffer) (*shared, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bufferLocked(b)
+}
+
+func (s *session) bufferLocked(b pass.Buffer) (*shared, error) {
+	ref := b.Ref()
+	switch {
+	case b.IsZero():
+		return nil, fmt.Errorf("want a buffer, given none: %w", pass.ErrInvalid)
+	case ref.Device != s.d.number:
+		return nil, fmt.Errorf("%v: of another device: %w", b, pass.ErrInvalid)
+	case ref.Session != s.number:
+		return nil, fmt.Errorf("%v: of another session: %w", b, pass.ErrInvalid)
+	case ref.Recording != 0:
+		return nil, fmt.Errorf("%v: lives inside a recording: %w", b, pass.ErrInvalid)
+	}
+	m, ok := s.buffers.get(ref.ID, ref.Generation)
+	if !ok {
+		return nil, fmt.Errorf("%v: freed: %w", b, pass.ErrClosed)
+	}
+	if m.handle != b {
+		return nil, fmt.Errorf("%v: no such handle: %w", b, pass.ErrInvalid)
+	}
+	return m, nil
+}
+
+func (s *session) Alloc(t pass.DType, n int) (b pass.Buffer, err error) {
+	defer guard(s.d.name, "alloc", &err)
+	if err := s.usable(); err != nil {
+		return b, s.wrap("alloc", err)
+	}
+	if err := checkBuffer(t, n); err != nil {
+		return b, s.wrap("alloc", err)
+	}
+	mem, err := s.stream.Alloc(t, n)
+	if err != nil {
+		return b, s.wrap("alloc", fmt.Errorf("%d %v: %w", n, t, err))
+	}
+	m := &shared{mem: mem, refs: 1}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		mem.Free()
+		return b, s.wrap("alloc", fmt.Errorf("session: %w", pass.ErrClosed))
+	}
+	id, generation := s.buffers.add(m)
+	b = pass.MakeBuffer(pass.Ref{Device: s.d.number, Session: s.number, ID: id, Generation: generation}, t, n)
+	m.handle = b
+	s.mu.Unlock()
+	return b, nil
+}
+
+func (s *session) Free(b pass.Buffer) error {
+	s.mu.Lock()
+	m, err := s.bufferLocked(b)
+	if err == nil {
+		s.buffers.remove(b.Ref().ID, b.Ref().Generation)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return s.wrap("free", err)
+	}
+	s.d.release(m)
+	return nil
+}
+
+func (s *session) Write(ctx context.Context, v pass.View, data any) (err error) {
+	defer guard(s.d.name, "write", &err)
+	return s.wrap("write", s.move(ctx, v, data, s.stream.Write))
+}
+
+func (s *session) Read(ctx context.Context, v pass.View, data any) (err error) {
+	defer guard(s.d.name, "read", &err)
+	return s.wrap("read", s.move(ctx, v, data, s.stream.Read))
+}
+
+// move writes or reads after all work that was started before.
+func (s *session) move(ctx context.Context, v pass.View, data any, do func(context.Context, Memory, int, []uint32) error) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	b := v.Buffer
+	m, err := s.buffer(b)
+	if err != nil {
+		return err
+	}
+	t, words, err := wordsOf(data)
+	if err != nil {
+		return err
+	}
+	if t != b.Type() {
+		return fmt.Errorf("%v: want data of its type, given %T: %w", b, data, pass.ErrInvalid)
+	}
+	if v.Offset < 0 || v.Offset > b.Len() || len(words) > b.Len()-v.Offset {
+		return fmt.Errorf("%v: want at most its elements from %d on, given %d: %w", b, v.Offset, len(words), pass.ErrInvalid)
+	}
+	if v.RowStride != 0 || v.BatchStride != 0 {
+		return fmt.Errorf("%v: want a dense view, given row stride %d, batch stride %d: %w", b, v.RowStride, v.BatchStride, pass.ErrInvalid)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-s.token:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { s.token <- struct{}{} }()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	return do(ctx, m.mem, v.Offset, words)
+}
+
+// wordsOf returns host data as words, and the type of its elements.
+func wordsOf(data any) (pass.DType, []uint32, error) {
+	switch data := data.(type) {
+	case []float32:
+		return pass.F32, floatWords(data), nil
+	case []uint32:
+		return pass.U32, data, nil
+	}
+	return 0, nil, fmt.Errorf("want []float32 or []uint32, given %T: %w", data, pass.ErrInvalid)
+}
+
+// floatWords returns the bits of floats, without a copy.
+func floatWords(f []float32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(f))), len(f))
+}
+
+func (s *session) Record(ctx context.Context, opt pass.RecordOptions, f func(pass.Pass)) (pass.Recording, error) {
+	call := "record"
+	if opt.Label != "" {
+		call = fmt.Sprintf("record %q", opt.Label)
+	}
+	rec, err := s.record(ctx, opt, f)
+	if err != nil {
+		return nil, s.wrap(call, err)
+	}
+	return rec, nil
+}
+
+func (s *session) record(ctx context.Context, opt pass.RecordOptions, f func(pass.Pass)) (*recording, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, fmt.Errorf("want a callback, given nil: %w", pass.ErrInvalid)
+	}
+	if opt.Math > pass.Fast {
+		return nil, fmt.Errorf("math: want Exact or Fast, given %d: %w", opt.Math, pass.ErrInvalid)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.recorded++
+	number := s.recorded
+	s.mu.Unlock()
+	r := newRecorder(s, number, opt)
+	err := callback(r, f)
+	if err == nil {
+		err = r.finish()
+	}
+	r.over = true
+	if err != nil {
+		s.d.release(r.uses...)
+		return nil, err
+	}
+	program, err := s.compile(ctx, r.plan)
+	if err != nil {
+		s.d.release(r.uses...)
+		return nil, err
+	}
+	rec := newRecording(s, number, opt, r, program)
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.recordings[rec] = struct{}{}
+	}
+	s.mu.Unlock()
+	if closed {
+		rec.free()
+		return nil, fmt.Errorf("session: %w", pass.ErrClosed)
+	}
+	return rec, nil
+}
+
+// callback runs f and turns a panic into an error.
+func callback(r *recorder, f func(pass.Pass)) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in the callback: %v: %w", p, pass.ErrInvalid)
+		}
+	}()
+	f(r)
+	return nil
+}
+
+func (s *session) compile(ctx context.Context, p *Plan) (_ Program, err error) {
+	defer guard(s.d.name, "compile", &err)
+	return s.stream.Compile(ctx, p)
+}
+
+func (s *session) Close() (err error) {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		<-s.gone
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	defer close(s.gone)
+	defer guard(s.d.name, "close session", &err)
+	<-s.token // the pump has dropped what had not begun, and waited for the rest
+	defer func() { s.token <- struct{}{} }()
+	s.mu.Lock()
+	var open []*recording
+	for rec := range s.recordings {
+		open = append(open, rec)
+	}
+	s.mu.Unlock()
+	var errs []error
+	for _, rec := range open {
+		errs = append(errs, rec.Close())
+	}
+	s.mu.Lock()
+	buffers := s.buffers.drain()
+	s.mu.Unlock()
+	s.d.release(buffers...)
+	errs = append(errs, s.stream.Close())
+	s.d.mu.Lock()
+	delete(s.d.sessions, s)
+	s.d.mu.Unlock()
+	return errors.Join(errs...)
+}
