@@ -161,10 +161,11 @@ func (s *session) await(f *flight) {
 	}
 	r.inFlight--
 	r.done += p.share
-	if r.rec.opt.Progress != nil && r.failed == nil && r.from < len(r.rec.pieces) {
+	over := r.inFlight == 0 && (r.failed != nil || r.from == len(r.rec.pieces))
+	if r.rec.opt.Progress != nil && r.failed == nil && !over {
 		s.report(r, min(r.done, 1))
 	}
-	if r.inFlight == 0 && (r.failed != nil || r.from == len(r.rec.pieces)) {
+	if over {
 		s.finish(r)
 	}
 }

@@ -276,9 +276,9 @@ func (r *run) Read(o pass.Output, f32 []float32, u32 []uint32, generation uint64
 	if r.generation != generation {
 		return r.stale()
 	}
-	prefix := r.rec.s.d.name + ": read output"
+	device := r.rec.s.d.name
 	if !r.over {
-		return fmt.Errorf("%s: the run is not done: %w", prefix, pass.ErrInvalid)
+		return fmt.Errorf("%s: read output: the run is not done: %w", device, pass.ErrInvalid)
 	}
 	if r.err != nil {
 		return r.err
@@ -286,14 +286,14 @@ func (r *run) Read(o pass.Output, f32 []float32, u32 []uint32, generation uint64
 	ref := o.Ref()
 	k := int(ref.ID) - 1
 	if ref.Device != r.rec.s.d.number || ref.Session != r.rec.s.number || ref.Recording != r.rec.number || k < 0 || k >= len(r.job.Outputs) {
-		return fmt.Errorf("%s: not an output of this recording: %w", prefix, pass.ErrInvalid)
+		return fmt.Errorf("%s: read output: not an output of this recording: %w", device, pass.ErrInvalid)
 	}
 	t, data := pass.U32, u32
 	if u32 == nil {
 		t, data = pass.F32, floatWords(f32)
 	}
 	if t != o.Type() || len(data) != len(r.job.Outputs[k]) {
-		return fmt.Errorf("%s %d: want %d %v, given %d %v: %w", prefix, k, len(r.job.Outputs[k]), o.Type(), len(data), t, pass.ErrInvalid)
+		return fmt.Errorf("%s: read output %d: want %d %v, given %d %v: %w", device, k, len(r.job.Outputs[k]), o.Type(), len(data), t, pass.ErrInvalid)
 	}
 	copy(data, r.job.Outputs[k])
 	return nil
