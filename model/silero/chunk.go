@@ -1,0 +1,22 @@
+package silero
+
+// The geometry of the network's input.
+const (
+	// SampleRate is the number of samples in a second.
+	SampleRate = 16000
+	// ChunkSamples is the number of samples that give one probability: 32 ms.
+	ChunkSamples = 512
+
+	contextSamples = 64 // of the chunk before, which the network sees again
+	itemSamples    = contextSamples + ChunkSamples
+)
+
+// Chunks returns how many chunks there are in audio of the given number of samples; the
+// last may be partial.
+func Chunks(samples int) int {
+	chunks := samples / ChunkSamples
+	if samples%ChunkSamples > 0 {
+		chunks++
+	}
+	return chunks
+}
