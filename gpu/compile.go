@@ -1,0 +1,191 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/backend"
+	"github.com/tandem-gpu/tandem/shaders"
+)
+
+// A compiler turns the ops of one plan into dispatches. The file of each op family
+// has its method: gemm in linear.go, conv1d in conv1d.go, and so on. They see views
+// and params, and call emit.
+type compiler struct {
+	kernels    *kernels
+	limits     driver.Limits
+	plan       *backend.Plan
+	dispatches []dispatch
+}
+
+// A dispatch is one run of a kernel as a family describes it.
+type dispatch struct {
+	label    string // the op, for Dump and error messages
+	kernel   *pipeline
+	operands []operand // @binding(1) and following
+	words    []uint32  // the uniform block, @binding(0)
+	groups   [3]int    // workgroups
+	cost     pass.Cost
+}
+
+// An operand is a range of elements that a dispatch binds: of a state or temporary of
+// the plan, or of memory that the device owns (params).
+type operand struct {
+	place  backend.Place
+	memory *memory // not nil: instead of place
+	write  bool
+	first  int // element that the binding starts at, aligned as the device wants it
+	end    int // element after the last
+}
+
+// A kernel names a shader and its constants; together they are the key of the cache
+// of pipelines.
+type kernel struct {
+	shader string // a file of package shaders, without its ending
+	entry  string // a function in it
+	values shaders.Values
+	reads  []bool // for each operand: whether it is only read
+}
+
+// compile turns all steps into dispatches.
+func (c *compiler) compile() error {
+	for i, step := range c.plan.Steps {
+		if err := c.op(step); err != nil {
+			return fmt.Errorf("op %d: %s: %w", i, step.Op.Name(), err)
+		}
+	}
+	return nil
+}
+
+// op compiles one op, in parts if an argument is larger than one binding.
+func (c *compiler) op(step pass.Checked) error {
+	cut, ok, err := c.cut(step)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return c.whole(step)
+	}
+	half := cut.Extent / 2
+	if half > cut.Grain {
+		half -= half % cut.Grain
+	}
+	for _, r := range [2][2]int{{0, half}, {half, cut.Extent}} {
+		part, err := pass.Part(step, cut.Axis, r[0], r[1])
+		if err != nil {
+			return err
+		}
+		if err := c.op(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole compiles an op whose arguments fit their bindings.
+func (c *compiler) whole(step pass.Checked) error {
+	switch op := step.Op.(type) {
+	case pass.Gemm:
+		return c.gemm(op, step.Cost)
+	case pass.Conv1D:
+		return c.conv1d(op, step.Cost)
+	case pass.LSTM:
+		return c.lstm(op, step.Cost)
+	case pass.Map:
+		return c.mapped(op, step.Cost)
+	case pass.Magnitude:
+		return c.magnitude(op, step.Cost)
+	case pass.Copy:
+		return c.copy(op, step.Cost)
+	case pass.Fill:
+		return c.fill(op, step.Cost)
+	}
+	return fmt.Errorf("no kernel: %w", pass.ErrUnsupported)
+}
+
+// cut returns the axis along which an op must be cut because an argument is larger
+// than one binding, if there is such an argument.
+func (c *compiler) cut(step pass.Checked) (pass.Cut, bool, error) {
+	for _, a := range step.Args {
+		if c.fits(a) {
+			continue
+		}
+		for _, cut := range step.Op.Cuts() {
+			if cut.Extent < 2 {
+				continue
+			}
+			half, err := pass.Part(step, cut.Axis, 0, cut.Extent/2)
+			if err != nil {
+				return cut, false, err
+			}
+			for _, b := range half.Args {
+				if b.Name == a.Name && span(b) < span(a) {
+					return cut, true, nil
+				}
+			}
+		}
+		return pass.Cut{}, false, fmt.Errorf("%s: %d bytes exceed the device's %d for one binding and the op cannot be cut further: %w",
+			a.Name, 4*span(a), c.limits.MaxStorageBindingSize, pass.ErrUnsupported)
+	}
+	return pass.Cut{}, false, nil
+}
+
+func span(a pass.Arg) int {
+	first, end := a.Range()
+	return end - first
+}
+
+// fits reports whether an argument fits one binding, with the elements before it that
+// alignment adds.
+func (c *compiler) fits(a pass.Arg) bool {
+	first, end := a.Range()
+	return 4*uint64(end-c.align(first)) <= c.limits.MaxStorageBindingSize
+}
+
+// align returns the last element at or before first at which a binding may start.
+func (c *compiler) align(first int) int {
+	return first - first%(int(c.limits.StorageOffsetAlignment)/4)
+}
+
+// bind returns the operand for the elements [first, end) of a buffer, and where in the
+// binding the first one is. An empty range still binds one element.
+func (c *compiler) bind(b pass.Buffer, first, end int, write bool) (o operand, shift uint32) {
+	o = operand{place: c.plan.Place(b), write: write, first: c.align(first), end: max(end, first+1)}
+	return o, uint32(first - o.first)
+}
+
+// view returns the operand for a view of batch × rows × cols elements with explicit
+// strides.
+func (c *compiler) view(v pass.View, batch, rows, cols int, write bool) (operand, uint32) {
+	first, end := pass.Arg{View: v, Batch: batch, Rows: rows, Cols: cols}.Range()
+	return c.bind(v.Buffer, first, end, write)
+}
+
+// emit records a dispatch of a kernel. Its groups may be more in x than the device
+// takes in one dimension: the rest goes to y, and the kernel numbers its workgroups
+// x + y·num_workgroups.x and skips those beyond the end.
+func (c *compiler) emit(label string, k kernel, operands []operand, words []uint32, groups [3]int, cost pass.Cost) error {
+	for i := range operands {
+		k.reads = append(k.reads, !operands[i].write)
+	}
+	p, err := c.kernels.get(k)
+	if err != nil {
+		return err
+	}
+	most := int(c.limits.MaxWorkgroups)
+	if groups[0] > most && groups[1] == 1 {
+		rows := (groups[0] + most - 1) / most
+		groups[0], groups[1] = (groups[0]+rows-1)/rows, rows
+	}
+	for _, n := range groups {
+		if n > most {
+			return fmt.Errorf("%s: %v workgroups exceed the device's %d in one dimension: %w", label, groups, most, pass.ErrUnsupported)
+		}
+		if n == 0 {
+			return nil
+		}
+	}
+	c.dispatches = append(c.dispatches, dispatch{label, p, operands, words, groups, cost})
+	return nil
+}
