@@ -1,0 +1,65 @@
+package silero
+
+import (
+	"context"
+	"errors"
+)
+
+// Probabilities returns the probability of speech of each chunk of 512 samples, for
+// audio that is there as a whole, mono at 16 kHz; the last chunk is filled with zeros.
+// progress, if given, is called now and then with the share that is done, up to 1, on
+// the goroutine of the caller.
+//
+// Audio that does not fit memory, or should not take it, is fed to a [Stream] in pieces.
+func (n *Net) Probabilities(ctx context.Context, samples []float32, progress ...func(done float64)) (probabilities []float32, err error) {
+	s, err := n.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.give(s)) }()
+	chunks, ready := Chunks(len(samples)), 0
+	report := func(more int) {
+		ready += more
+		for _, f := range progress {
+			f(float64(ready) / float64(chunks))
+		}
+	}
+	s.out = make([]float32, 0, chunks) // the caller keeps it
+	probabilities, err = s.feed(ctx, samples, report)
+	s.out = nil
+	if err != nil {
+		return nil, err
+	}
+	last, err := s.Flush(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(last) > 0 {
+		report(1)
+	}
+	return append(probabilities, last...), nil
+}
+
+// take returns a stream as new, an idle one if there is one.
+func (n *Net) take(ctx context.Context) (*Stream, error) {
+	n.mu.Lock()
+	if k := len(n.idle); k > 0 {
+		s := n.idle[k-1]
+		n.idle = n.idle[:k-1]
+		n.mu.Unlock()
+		return s, nil
+	}
+	n.mu.Unlock()
+	return n.NewBatchStream(ctx)
+}
+
+// give takes a stream back for a later call, if it is as new and there are not too many.
+func (n *Net) give(s *Stream) error {
+	n.mu.Lock()
+	if s.lost == nil && !s.used && len(s.samples) == contextSamples && len(n.idle) < maxIdle && !n.closed.Load() {
+		n.idle = append(n.idle, s)
+		s = nil
+	}
+	n.mu.Unlock()
+	return s.Close()
+}
