@@ -1,0 +1,149 @@
+package cpu
+
+import (
+	"context"
+
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/backend"
+)
+
+// linear is a loaded [pass.LinearWeights].
+type linear struct {
+	*matrix
+	dual   []float32
+	ledger *ledger
+}
+
+// Free implements backend.Memory.
+func (w *linear) Free() {
+	w.release(w.ledger)
+	w.matrix = nil
+}
+
+func loadLinear(ctx context.Context, l *ledger, w pass.LinearWeights, s pass.LinearShape) (backend.Memory, error) {
+	m, err := newMatrix(l, s.N, s.K, w.Bias)
+	if err != nil {
+		return nil, err
+	}
+	row := 0
+	for _, t := range w.Parts {
+		if err := m.fill(ctx, t, row); err != nil {
+			m.release(l)
+			return nil, err
+		}
+		row += t.Shape[0]
+	}
+	return &linear{m, append([]float32(nil), w.Dual...), l}, nil
+}
+
+// gemm computes a [pass.Gemm]. A task is some panels for some rows.
+type gemm struct {
+	a, c     view
+	w        *linear
+	rows     int // of an item
+	total    int // of all items
+	columns  pass.Span
+	epilogue epilogue
+	panels   []int // with a column that is wanted
+	grid     grid
+	share    bool
+}
+
+// A grid cuts rows × panels into tasks.
+type grid struct {
+	rows, panels int // of a task
+	across       int // tasks side by side
+	tasks        int
+}
+
+// newGrid makes tasks of about the work that is worth a worker's while: rows that
+// together fit a near cache, so that panels pass by them, and as many panels as that
+// takes.
+func newGrid(rows, panels, k int) grid {
+	const (
+		cache = 32 << 10   // floats
+		work  = 128 << 10 // products
+	)
+	g := grid{rows: max(1, min(rows, max(cache/k, 4), 64))}
+	g.panels = max(1, min(panels, work/(g.rows*k*lanes)))
+	g.across = (panels + g.panels - 1) / g.panels
+	g.tasks = (rows + g.rows - 1) / g.rows * g.across
+	return g
+}
+
+// task returns the rows and panels of task i.
+func (g grid) task(i, rows, panels int) (row, rowEnd, panel, panelEnd int) {
+	row, panel = i/g.across*g.rows, i%g.across*g.panels
+	return row, min(row+g.rows, rows), panel, min(panel+g.panels, panels)
+}
+
+func (p *program) gemm(g pass.Gemm, cost pass.Cost) kernel {
+	k := &gemm{
+		a: p.view(g.A), c: p.view(g.C),
+		w:    p.plan.Param(g.W).(*linear),
+		rows: g.Rows, total: g.Batch * g.Rows,
+		columns:  g.Columns,
+		epilogue: newEpilogue(g.Epilogue),
+		share:    cost.FLOP > worthSharing,
+	}
+	for panel := range panelsOf(k.w.n) {
+		if k.main(panel).Len() > 0 || k.dual(panel).Len() > 0 {
+			k.panels = append(k.panels, panel)
+		}
+	}
+	k.grid = newGrid(k.total, len(k.panels), k.w.k)
+	return k
+}
+
+// main returns the outputs of a panel that are wanted with the epilogue, dual those
+// wanted with the second bias.
+func (g *gemm) main(panel int) pass.Span {
+	return within(panel, g.columns.From, min(g.columns.To, g.w.n))
+}
+
+func (g *gemm) dual(panel int) pass.Span {
+	return within(panel, max(g.columns.From-g.w.n, 0), g.columns.To-g.w.n)
+}
+
+// within returns which outputs of a panel lie in [from, to).
+func within(panel, from, to int) pass.Span {
+	s := pass.Span{From: max(panel*lanes, from), To: min(panel*lanes+lanes, to)}
+	s.To = max(s.To, s.From)
+	return s
+}
+
+func (g *gemm) variant() string {
+	if g.total < 4 {
+		return "panels of 8, few rows"
+	}
+	return "panels of 8"
+}
+
+func (g *gemm) scratch(int) int { return 0 }
+
+func (g *gemm) run(t *team) error { return t.do(g.grid.tasks, g.share, g) }
+
+func (g *gemm) task(i, _ int) {
+	row, rowEnd, panel, panelEnd := g.grid.task(i, g.total, len(g.panels))
+	w, columns := g.w, g.columns.Len()
+	for _, p := range g.panels[panel:panelEnd] {
+		weights := w.panel(p)
+		main, dual := g.main(p), g.dual(p)
+		b, r := row/g.rows, row%g.rows
+		for range rowEnd - row {
+			var acc [lanes]float64
+			dot8(&acc, g.a.row(b, r, w.k), weights)
+			c := g.c.row(b, r, columns)
+			if s := main; s.Len() > 0 {
+				g.epilogue.store(c[s.From-g.columns.From:s.To-g.columns.From], acc[s.From-p*lanes:], w.bias[s.From:s.To])
+			}
+			if s := dual; s.Len() > 0 {
+				from := w.n - g.columns.From
+				epilogue{}.store(c[from+s.From:from+s.To], acc[s.From-p*lanes:], w.dual[s.From:s.To])
+			}
+			if r++; r == g.rows {
+				b, r = b+1, 0
+			}
+		}
+	}
+}

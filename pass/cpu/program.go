@@ -1,0 +1,244 @@
+package cpu
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/backend"
+)
+
+// A kernel is an op with its arguments resolved, ready to run again and again.
+type kernel interface {
+	// variant names how it computes, for dumps.
+	variant() string
+	// scratch returns how many floats of scratch it needs on a team of the given size.
+	scratch(slots int) int
+	// run does the work. An error wraps ErrInvalid and names op, argument and value.
+	run(t *team) error
+}
+
+// A program is a row of kernels.
+type program struct {
+	stream  *stream
+	plan    *backend.Plan
+	offsets []int    // of the temporaries in the workspace
+	temps   []memory // bound to the workspace while a run is under way
+
+	pieces []piece
+	costs  []pass.Cost // of the pieces
+
+	scratchAt, scratch int // in the workspace
+
+	failed uint64 // serial of a job of which a part has failed
+	cause  error
+}
+
+// A piece is a step, or a part of a long one.
+type piece struct {
+	step   int
+	kernel kernel
+}
+
+// longest is how long a piece may take, so that cancelling and interactive sessions
+// need not wait for longer.
+const longest = 0.05 // seconds
+
+// compile appends the pieces of a step.
+func (p *program) compile(step int, op pass.Checked) error {
+	rate := p.stream.h.Rate()
+	parts, err := cut(op, rate)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		k, err := p.kernel(part)
+		if err != nil {
+			return err
+		}
+		p.pieces = append(p.pieces, piece{step, k})
+		p.costs = append(p.costs, cost(part))
+		p.scratch = max(p.scratch, k.scratch(p.stream.h.pool.size))
+	}
+	return nil
+}
+
+// cost is that of an op with what its functions take here.
+func cost(op pass.Checked) pass.Cost {
+	c := op.Cost
+	if m, ok := op.Op.(pass.Map); ok {
+		c.FLOP *= newEpilogue(m.Epilogue).flop()
+	}
+	return c
+}
+
+// cut returns the parts of an op that each take no longer than a piece may, as far as
+// its cuts allow: items first, which share nothing but the weights.
+func cut(op pass.Checked, rate pass.Cost) ([]pass.Checked, error) {
+	c := cost(op)
+	want := int(math.Ceil(min(max(c.FLOP/rate.FLOP, c.Bytes/rate.Bytes)/longest, 1024)))
+	if want <= 1 {
+		return []pass.Checked{op}, nil
+	}
+	for _, along := range op.Op.Cuts() {
+		grains := (along.Extent + along.Grain - 1) / along.Grain
+		n := min(want, grains)
+		if n <= 1 {
+			continue
+		}
+		var parts []pass.Checked
+		for i := range n {
+			from := i * grains / n * along.Grain
+			to := min((i+1)*grains/n*along.Grain, along.Extent)
+			part, err := pass.Part(op, along.Axis, from, to)
+			if err != nil {
+				return nil, err
+			}
+			more := []pass.Checked{part}
+			if n < want {
+				if more, err = cut(part, rate); err != nil {
+					return nil, err
+				}
+			}
+			parts = append(parts, more...)
+		}
+		return parts, nil
+	}
+	return []pass.Checked{op}, nil
+}
+
+func (p *program) kernel(op pass.Checked) (kernel, error) {
+	switch v := op.Op.(type) {
+	case pass.Gemm:
+		return p.gemm(v, op.Cost), nil
+	case pass.Conv1D:
+		return p.conv1d(v, op.Cost), nil
+	case pass.LSTM:
+		return p.lstm(v, op.Cost), nil
+	case pass.Map:
+		return p.mapping(v, cost(op)), nil
+	case pass.Magnitude:
+		return p.magnitude(v, op.Cost), nil
+	case pass.Copy:
+		return p.copying(v), nil
+	case pass.Fill:
+		return p.fill(v), nil
+	}
+	return nil, fmt.Errorf("%s: %w", op.Op.Name(), pass.ErrUnsupported)
+}
+
+// Pieces implements backend.Program.
+func (p *program) Pieces() []pass.Cost { return p.costs }
+
+// Submit implements backend.Program: it does the work and returns a ticket that is
+// done.
+func (p *program) Submit(job *backend.Job, from, to int) (backend.Ticket, error) {
+	if p.failed == job.Serial {
+		return &ticket{p.cause}, nil
+	}
+	tokens := p.stream.h.pool.tokens
+	tokens <- struct{}{}
+	defer func() { <-tokens }()
+	if err := p.do(job, from, to); err != nil {
+		p.failed, p.cause = job.Serial, err
+		p.unbind()
+		return &ticket{err}, nil
+	}
+	return &succeeded, nil
+}
+
+func (p *program) do(job *backend.Job, from, to int) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = panicError(r)
+		}
+	}()
+	if from == 0 {
+		p.bind()
+		for i, t := range p.plan.Inputs {
+			copy(p.temps[t].words, job.Inputs[i])
+		}
+	}
+	for _, piece := range p.pieces[min(from, len(p.pieces)):min(to, len(p.pieces))] {
+		if err := piece.kernel.run(&p.stream.team); err != nil {
+			return fmt.Errorf("op %d: %w", piece.step, err)
+		}
+	}
+	if to == len(p.costs) {
+		for i, o := range p.plan.Outputs {
+			copy(job.Outputs[i], p.memory(o.Place).words[o.Offset:o.Offset+o.Len])
+		}
+		p.unbind()
+	}
+	return nil
+}
+
+// bind gives the temporaries their places in the stream's workspace.
+func (p *program) bind() {
+	words := p.stream.workspace()
+	for i, t := range p.plan.Temps {
+		p.temps[i].set(words[p.offsets[i] : p.offsets[i]+t.Len : p.offsets[i]+t.Len])
+	}
+	var scratch memory
+	scratch.set(words[p.scratchAt : p.scratchAt+p.scratch])
+	p.stream.team.scratch = scratch.floats
+}
+
+// unbind lets go of the workspace, which may be replaced by a larger one.
+func (p *program) unbind() {
+	for i := range p.temps {
+		p.temps[i].Free()
+	}
+	p.stream.team.scratch = nil
+}
+
+// memory returns where a buffer lies.
+func (p *program) memory(at backend.Place) *memory {
+	if at.State {
+		return p.plan.States[at.Index].(*memory)
+	}
+	return &p.temps[at.Index]
+}
+
+// Free implements backend.Program.
+func (p *program) Free() {
+	p.unbind()
+	p.stream.leave()
+}
+
+// Dump implements backend.Program.
+func (p *program) Dump(w io.Writer) error {
+	for i, op := range p.plan.Steps {
+		var b strings.Builder
+		fmt.Fprintf(&b, "%3d %s:", i, op.Op.Name())
+		for _, a := range op.Args {
+			fmt.Fprintf(&b, " %s %d×%d×%d", a.Name, a.Batch, a.Rows, a.Cols)
+		}
+		for _, param := range op.Params {
+			fmt.Fprintf(&b, ", %v", param.Shape())
+		}
+		parts, name := 0, ""
+		for _, piece := range p.pieces {
+			if piece.step == i {
+				parts, name = parts+1, piece.kernel.variant()
+			}
+		}
+		fmt.Fprintf(&b, "; %s, %d pieces, %.3g FLOP, %.3g bytes\n", name, parts, op.Cost.FLOP, op.Cost.Bytes)
+		if _, err := io.WriteString(w, b.String()); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "workspace: %d bytes, of which %d scratch; %d threads\n",
+		4*(p.scratchAt+p.scratch), 4*p.scratch, p.stream.h.pool.size)
+	return err
+}
+
+// A ticket is of a part that is done.
+type ticket struct{ err error }
+
+var succeeded ticket
+
+// Wait implements backend.Ticket.
+func (t *ticket) Wait() error { return t.err }

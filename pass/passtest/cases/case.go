@@ -1,0 +1,199 @@
+package cases
+
+import (
+	"fmt"
+
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// A Case is one op with everything that it works on, and what it must compute.
+type Case struct {
+	// Name is unique and starts with the name of the op: "gemm/silu-37x164x65".
+	Name string
+	// Op holds the sizes and options. Its views, params, and lengths and indices that
+	// lie on the device are zero: they are set by Bind.
+	Op   pass.Op
+	Math pass.Math
+	// Tolerance is how far results may be off; zero: as the op's kind and Math say.
+	Tolerance Tolerance
+	// Inputs are the arguments that are read, and what outputs hold before where the
+	// op leaves some of it alone or reads it. An output that is not here holds random
+	// bits before.
+	Inputs []Tensor
+	// Params are the weights by the name of their field.
+	Params []Param
+	// Outputs names the arguments that are written.
+	Outputs []string
+	// Same names arguments that share one buffer, in place: output → input.
+	Same map[string]string
+	// Wanted are the outputs as they must be; nil: as package truth computes them.
+	Wanted []Tensor
+}
+
+// A Param is the weights of one field of an op.
+type Param struct {
+	Field   string
+	Weights pass.Weights
+}
+
+// An Entry is a case that is made when it is asked for.
+type Entry struct {
+	Name string // as Case.Name
+	Op   string // as pass.Op.Name
+	Full bool   // too slow for every day
+	make func(name string) Case
+}
+
+// Case makes the case, the same every time.
+func (e Entry) Case() Case {
+	c := e.make(e.Name)
+	c.Name = e.Name
+	return c
+}
+
+// All returns all cases, family by family.
+func All() []Entry {
+	var all []Entry
+	for _, k := range kinds() {
+		all = append(all, k.list()...)
+	}
+	return all
+}
+
+// Ops returns the names of the ops that have cases, in the order of All.
+func Ops() []string {
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, k.zero.Name())
+	}
+	return names
+}
+
+// Resolve checks the case and returns the op with every field set: its views are of
+// made-up buffers, its params of no device. The arguments of the result say what
+// shape each tensor has.
+func (c Case) Resolve() (pass.Checked, error) {
+	const huge = 1 << 40 // elements; nothing is allocated
+	views := map[string]pass.View{}
+	for i, name := range c.arguments() {
+		t := pass.F32
+		if in, ok := find(c.Inputs, name); ok {
+			t = in.Type
+		} else if want, ok := find(c.Wanted, name); ok {
+			t = want.Type
+		} else if c.Op.Name() == "copy" {
+			if from, ok := find(c.Inputs, "From"); ok {
+				t = from.Type
+			}
+		} else if f, ok := c.Op.(pass.Fill); ok && f.Word != 0 {
+			t = pass.U32
+		}
+		views[name] = pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: uint32(i + 1), Generation: 1}, t, huge).View()
+	}
+	for out, in := range c.Same {
+		views[out] = views[in]
+	}
+	params := map[string]pass.Param{}
+	for i, p := range c.Params {
+		shape, err := p.Weights.Shape()
+		if err != nil {
+			return pass.Checked{}, fmt.Errorf("cases: %s: %s: %w", c.Name, p.Field, err)
+		}
+		params[p.Field] = pass.MakeParam(pass.Ref{Device: 1, ID: uint32(i + 1), Generation: 1}, shape)
+	}
+	op, err := c.Bind(views, params)
+	if err != nil {
+		return pass.Checked{}, err
+	}
+	checked, err := pass.Check(op)
+	if err != nil {
+		return pass.Checked{}, fmt.Errorf("cases: %s: %w", c.Name, err)
+	}
+	for _, a := range checked.Args {
+		t, ok := find(c.Inputs, a.Name)
+		if !ok && a.Access&pass.Read != 0 {
+			return pass.Checked{}, invalid("%s: %s: want a tensor, given none", c.Name, a.Name)
+		}
+		if want := []int{a.Batch, a.Rows, a.Cols}; ok && !sameShape(t.Shape, want) {
+			return pass.Checked{}, invalid("%s: %s: want shape %v, given %v", c.Name, a.Name, want, t.Shape)
+		}
+		if ok && len(t.Words) != volume(t.Shape) {
+			return pass.Checked{}, invalid("%s: %s: want %d elements for shape %v, given %d", c.Name, a.Name, volume(t.Shape), t.Shape, len(t.Words))
+		}
+	}
+	return checked, nil
+}
+
+// arguments returns the names of all tensors that become views, inputs first.
+func (c Case) arguments() []string {
+	var names []string
+	for _, t := range c.Inputs {
+		names = append(names, t.Name)
+	}
+	for _, name := range c.Outputs {
+		if _, ok := find(c.Inputs, name); !ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Want returns the outputs as they must be, with their shapes as the op gives them.
+func (c Case) Want() ([]Tensor, error) {
+	checked, err := c.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	wanted := c.Wanted
+	if wanted == nil {
+		if wanted, err = c.Truth(); err != nil {
+			return nil, err
+		}
+	}
+	var out []Tensor
+	for _, a := range checked.Args {
+		if a.Access&pass.Write == 0 {
+			continue
+		}
+		t, ok := find(wanted, a.Name)
+		if !ok {
+			return nil, invalid("%s: %s: no wanted values", c.Name, a.Name)
+		}
+		shape := []int{a.Batch, a.Rows, a.Cols}
+		if !sameShape(t.Shape, shape) || len(t.Words) != volume(shape) {
+			return nil, invalid("%s: wanted %s: want shape %v, given %v with %d elements", c.Name, a.Name, shape, t.Shape, len(t.Words))
+		}
+		t.Shape = shape
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// Truth computes the outputs in float64, whatever Wanted holds.
+func (c Case) Truth() ([]Tensor, error) {
+	checked, err := c.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	k, err := kindOf(c.Op.Name())
+	if err != nil {
+		return nil, err
+	}
+	return k.truth(checked, &data{c: c})
+}
+
+// Limits returns how far results may be off.
+func (c Case) Limits() Tolerance {
+	if c.Tolerance != (Tolerance{}) {
+		return c.Tolerance
+	}
+	if k, err := kindOf(c.Op.Name()); err == nil && k.match != nil {
+		if t := k.match(c.Op); t != (Tolerance{}) {
+			return t
+		}
+	}
+	if c.Math == pass.Fast && !demandsExact(c.Op) {
+		return FastTolerance
+	}
+	return ExactTolerance
+}

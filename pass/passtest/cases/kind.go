@@ -1,0 +1,137 @@
+package cases
+
+import (
+	"fmt"
+
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// A kind is what the cases of one op have in common. Each family file declares its
+// kinds.
+type kind struct {
+	zero    pass.Op
+	outputs []string // that are written unless a case says otherwise
+	keeps   []string // outputs of which some may be left as they were
+	lead    string   // tensor whose shape gives the sizes that a folder leaves out
+	sizes   [3]string
+	list    func() []Entry
+	truth   func(pass.Checked, *data) ([]Tensor, error)
+	match   func(pass.Op) Tolerance // zero: as the math says; nil: always
+}
+
+// kinds lists the ops that have cases, family by family.
+func kinds() []kind {
+	return []kind{gemmKind(), conv1DKind(), lstmKind(), mapKind(), magnitudeKind(), copyKind(), fillKind()}
+}
+
+func kindOf(op string) (kind, error) {
+	var names []string
+	for _, k := range kinds() {
+		if k.zero.Name() == op {
+			return k, nil
+		}
+		names = append(names, k.zero.Name())
+	}
+	return kind{}, invalid("op: want one of %v, given %q", names, op)
+}
+
+// data hands the tensors of a case to package truth.
+type data struct {
+	c   Case
+	err error
+}
+
+// values returns an input as float64, or nil if there is none.
+func (d *data) values(name string) []float64 {
+	t, ok := find(d.c.Inputs, d.same(name))
+	if !ok {
+		return nil
+	}
+	return t.float64s()
+}
+
+// words returns an input's words, or zeros if there is none.
+func (d *data) words(name string, n int) []uint32 {
+	if t, ok := find(d.c.Inputs, d.same(name)); ok {
+		return t.Words
+	}
+	return make([]uint32, n)
+}
+
+// same returns the name that holds the data of an argument.
+func (d *data) same(name string) string {
+	if in, ok := d.c.Same[name]; ok {
+		return in
+	}
+	return name
+}
+
+// items returns one number for each item: from the device, fixed, or the default.
+func (d *data) items(name string, fixed pass.Items, batch int, otherwise func(b int) int) []int {
+	if t, ok := find(d.c.Inputs, name); ok {
+		return t.ints()
+	}
+	if !fixed.IsZero() {
+		return fixed.Fixed()
+	}
+	numbers := make([]int, batch)
+	for b := range numbers {
+		numbers[b] = otherwise(b)
+	}
+	return numbers
+}
+
+// index returns an index for each item.
+func (d *data) index(name string, x pass.Index, batch int) []int {
+	numbers := make([]int, batch)
+	t, ok := find(d.c.Inputs, name)
+	for b := range numbers {
+		switch {
+		case !ok:
+			numbers[b], _ = x.Const()
+		case len(t.Shape) == 0:
+			numbers[b] = int(t.Words[0])
+		default:
+			numbers[b] = int(t.Words[b])
+		}
+	}
+	return numbers
+}
+
+func (d *data) weights(field string) pass.Weights {
+	for _, p := range d.c.Params {
+		if p.Field == field {
+			return p.Weights
+		}
+	}
+	return nil
+}
+
+func (d *data) decode(t pass.Tensor) []float64 {
+	values, err := decode(t)
+	if err != nil && d.err == nil {
+		d.err = fmt.Errorf("cases: %s: %w", d.c.Name, err)
+	}
+	return values
+}
+
+// result makes the wanted tensor of an argument.
+func result(op pass.Checked, name string, words []uint32) Tensor {
+	for _, a := range op.Args {
+		if a.Name == name {
+			return Tensor{name, a.View.Buffer.Type(), []int{a.Batch, a.Rows, a.Cols}, words}
+		}
+	}
+	return Tensor{Name: name}
+}
+
+func widen(values []float32) []float64 {
+	if values == nil {
+		return nil
+	}
+	wide := make([]float64, len(values))
+	for i, v := range values {
+		wide[i] = float64(v)
+	}
+	return wide
+}

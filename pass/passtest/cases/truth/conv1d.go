@@ -1,0 +1,70 @@
+package truth
+
+import "github.com/tandem-gpu/tandem/pass"
+
+// Conv is a decoded convolution: W[Out][In][Kernel], Bias nil or Out values.
+type Conv struct {
+	Out, In, Kernel int
+	W, Bias         []float64
+}
+
+// Steps returns how many output steps an item of n input steps has.
+func (w Conv) Steps(v pass.Conv1D, n int) int {
+	steps := 0
+	for n > 0 && steps*max(v.Stride, 1)+w.Kernel <= v.PadLeft+n+v.PadRight {
+		steps++
+	}
+	return steps
+}
+
+// Conv1D returns Y [batch][steps of Out][w.Out]. Lengths are the input steps of each
+// item; before is what Y held, for epilogues in place.
+func Conv1D(v pass.Conv1D, w Conv, x []float64, lengths []int, before []float64) []float64 {
+	span := v.Out.Resolve(w.Steps(v, v.In))
+	var y []float64
+	for b := range max(v.Batch, 1) {
+		item := x[b*v.In*w.In:]
+		for t := span.From; t < span.To; t++ {
+			for o := range w.Out {
+				if t >= w.Steps(v, lengths[b]) {
+					y = append(y, 0)
+					continue
+				}
+				sum := 0.0
+				for j := range w.Kernel {
+					at, ok := source(v, t*max(v.Stride, 1)+j-v.PadLeft, lengths[b])
+					if !ok {
+						continue
+					}
+					for i := range w.In {
+						sum += item[at*w.In+i] * w.W[(o*w.In+i)*w.Kernel+j]
+					}
+				}
+				if w.Bias != nil {
+					sum += w.Bias[o]
+				}
+				was := 0.0
+				if v.Epilogue.InPlace() {
+					was = before[len(y)]
+				}
+				y = append(y, Epilogue(v.Epilogue, sum, was))
+			}
+		}
+	}
+	return y
+}
+
+// source returns the input step that is read for step at of an item of n steps, or
+// false for a zero.
+func source(v pass.Conv1D, at, n int) (int, bool) {
+	if at >= 0 && at < n {
+		return at, true
+	}
+	if v.Padding != pass.PadReflect {
+		return 0, false
+	}
+	if at < 0 {
+		return -at, true
+	}
+	return 2*(n-1) - at, true
+}

@@ -1,0 +1,101 @@
+package passtest
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/passtest/cases"
+)
+
+// cases runs every case as a sub-test, on one device.
+func (s *suite) cases(t *testing.T) {
+	dev := s.open(t)
+	for _, e := range cases.All() {
+		if e.Full && !s.Full {
+			continue
+		}
+		t.Run(e.Name, func(t *testing.T) { s.runCase(t, dev, e.Case()) })
+	}
+}
+
+// folders runs every case folder below a directory as a sub-test.
+func (s *suite) folders(t *testing.T, dir string) {
+	found, err := cases.FindDirs(dir)
+	ok(t, err, "find case folders")
+	if len(found) == 0 {
+		t.Fatalf("no folder with a case.json below %s", dir)
+	}
+	dev := s.open(t)
+	for _, folder := range found {
+		name, err := filepath.Rel(dir, folder)
+		ok(t, err, "name")
+		t.Run(filepath.ToSlash(name), func(t *testing.T) {
+			c, err := cases.ReadDir(folder)
+			ok(t, err, "read")
+			s.runCase(t, dev, c)
+		})
+	}
+}
+
+// runCase runs a case in every way. A folder's case runs in its own math; the others
+// run in all kinds of math that the suite is asked for.
+func (s *suite) runCase(t testing.TB, dev pass.Device, c cases.Case) {
+	t.Helper()
+	wanted, err := c.Want()
+	ok(t, err, "wanted outputs")
+	params := loaded(t, dev, c)
+	ses := newSession(t, dev)
+	var whole words
+	for _, w := range s.ways(c) {
+		run := c
+		run.Math = w.math
+		placed, err := cases.Place(run, w.layout, 1)
+		ok(t, err, "place")
+		after := execute(t, ses, placed, params, w)
+		for _, b := range placed.Buffers {
+			if err := placed.Check(b.Name, after[b.Name], wanted); err != nil {
+				t.Errorf("%v: %v", w, err)
+			}
+		}
+		switch {
+		case w.parts:
+			sameBits(t, "in parts", after, whole)
+		case w.layout == cases.Awkward && !w.temps:
+			whole = after
+		}
+	}
+	ok(t, ses.Close(), "close the session")
+	for _, p := range params {
+		ok(t, dev.Unload(p), "unload")
+	}
+}
+
+// ways returns how a case runs.
+func (s *suite) ways(c cases.Case) []way {
+	var ways []way
+	for _, m := range s.Math {
+		first := len(ways) == 0
+		if !first && len(c.Params) == 0 || c.Math == pass.Fast && m != pass.Fast {
+			continue // without products, math makes no difference
+		}
+		ways = append(ways, way{layout: cases.Awkward, math: m}, way{layout: cases.Awkward, math: m, parts: true})
+		if !first {
+			continue
+		}
+		ways = append(ways,
+			way{layout: cases.Dense, math: m, twice: true},
+			way{layout: cases.Dense, math: m, temps: true, twice: true},
+			way{layout: cases.Awkward, math: m, temps: true})
+		if batched(c) {
+			ways = append(ways, way{layout: cases.Interleaved, math: m}, way{layout: cases.Interleaved, math: m, temps: true, parts: true}) 
+		}
+	}
+	return ways
+}
+
+func batched(c cases.Case) bool {
+	checked, err := c.Resolve()
+	return err == nil && slices.ContainsFunc(checked.Args, func(a pass.Arg) bool { return a.Batch > 1 })
+}

@@ -1,0 +1,118 @@
+package passtest
+
+import (
+	"os"
+	"testing"
+
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// Config adapts the suite to a backend. The zero value asks for everything.
+type Config struct {
+	// Math lists the kinds of math that cases run in; nil: Exact and Fast.
+	Math []pass.Math
+	// Full runs the large set of cases too, as TANDEM_TEST_ALL=1 does.
+	Full bool
+	// Allocs is how often replaying a recording may allocate: 0, or what a binding to
+	// native code cannot avoid.
+	Allocs float64
+	// Goroutines is how many may be left after Close, for threads that a driver keeps.
+	Goroutines int
+}
+
+// Run runs the whole suite. Open opens a device, which the suite closes; it is called
+// many times, and more than one device is open at a time.
+func Run(t *testing.T, open func(testing.TB) pass.Device) { Config{}.Run(t, open) }
+
+// Run runs the suite as configured; see the function [Run].
+func (c Config) Run(t *testing.T, open func(testing.TB) pass.Device) {
+	s := newSuite(c, open)
+	t.Run("cases", func(t *testing.T) { s.cases(t) })
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) { c.run(t, s) })
+	}
+	if dir := os.Getenv("TANDEM_CASES"); dir != "" {
+		t.Run("folders", func(t *testing.T) { s.folders(t, dir) })
+	}
+}
+
+// A suite is the contract applied to one backend.
+type suite struct {
+	Config
+	openDevice func(testing.TB) pass.Device
+}
+
+func newSuite(c Config, open func(testing.TB) pass.Device) *suite {
+	if c.Math == nil {
+		c.Math = []pass.Math{pass.Exact, pass.Fast}
+	}
+	c.Full = c.Full || os.Getenv("TANDEM_TEST_ALL") == "1"
+	return &suite{c, open}
+}
+
+// A check is one part of the contract. It works on any testing.TB, so that the suite's
+// own tests can watch it fail.
+type check struct {
+	name string
+	run  func(testing.TB, *suite)
+}
+
+func checks() []check {
+	return []check{
+		{"chain/long", longChain},
+		{"chain/random", randomGraphs},
+		{"chain/overlapping-reads", overlappingReads},
+		{"sessions/recordings", twoRecordings},
+		{"sessions/interleaved", interleavedSessions},
+		{"sessions/goroutines", parallelSessions},
+		{"empty", emptyThings},
+		{"binds", badBinds},
+		{"outputs", badOutputs},
+		{"queue", queuedRuns},
+		{"reuse", reusedRuns},
+		{"order", orderedAccess},
+		{"access", badAccess},
+		{"cancel/ended", endedContexts},
+		{"cancel/queued", cancelQueued},
+		{"cancel/middle", cancelMiddle},
+		{"cancel/wait", impatientWait},
+		{"index", indexBeyondRows},
+		{"lifetime", lifetimes},
+		{"handles", badHandles},
+		{"misuse/fields", misusedFields},
+		{"misuse/rules", misusedRules},
+		{"weights", badWeights},
+		{"record", badCallbacks},
+		{"progress", progress},
+		{"dump", dumps},
+		{"close", closing},
+		{"allocs", replayAllocates},
+		{"leaks", leaks},
+	}
+}
+
+// open opens a device that is closed when the test ends.
+func (s *suite) open(t testing.TB) pass.Device {
+	t.Helper()
+	dev := s.openDevice(t)
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return dev
+}
+
+// session opens a session on a device of its own.
+func (s *suite) session(t testing.TB) (pass.Device, pass.Session) {
+	t.Helper()
+	dev := s.open(t)
+	return dev, newSession(t, dev)
+}
+
+func newSession(t testing.TB, dev pass.Device) pass.Session {
+	t.Helper()
+	ses, err := dev.NewSession(pass.SessionConfig{Label: t.Name()})
+	ok(t, err, "new session")
+	return ses
+}
