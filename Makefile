@@ -1,0 +1,61 @@
+# make run    finds the speech in a real recording and draws it (vad.png)
+# make test   checks everything that can be checked on this machine
+# make bench  measures it
+# Each target installs what it needs. Nothing else is asked for but Go.
+
+GO         ?= go
+FUZZTIME   ?= 30s
+BENCHTIME  ?= 1s
+# A release of staticcheck that the Go toolchain in use can build.
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@$(if $(findstring go1.25,$(shell $(GO) env GOVERSION)),v0.7.0,v0.8.2)
+
+CGO := $(shell $(GO) env CGO_ENABLED)
+
+.PHONY: run test test-all lint unit fuzz cross consumer bench vulkan toolchain clean
+
+run: toolchain
+	$(GO) run ./examples/vad --plot vad.png
+
+test: toolchain lint cross unit fuzz consumer
+
+# The long half: every size of every op, hours of submissions.
+test-all: toolchain vulkan
+	TANDEM_FULL=1 $(GO) test $(if $(filter 1,$(CGO)),-race) -shuffle=on -timeout 120m ./...
+
+unit: toolchain vulkan
+	@set -a; . ./build/vulkan.env; $(GO) test $(if $(filter 1,$(CGO)),-race) -shuffle=on -timeout 60m ./...
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go'))" || \
+		{ echo "gofmt would change:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) mod verify
+
+fuzz:
+	@FUZZTIME=$(FUZZTIME) GO="$(GO)" sh .ci/fuzz
+
+cross:
+	@GO="$(GO)" sh .ci/cross
+
+consumer:
+	@GO="$(GO)" sh .ci/consumer
+
+bench: toolchain vulkan
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 60m ./...
+
+# Software Vulkan, so that the WebGPU backend is tested without a GPU.
+vulkan:
+	@mkdir -p build; sh .ci/vulkan build/vulkan.env
+
+toolchain:
+	@command -v $(GO) >/dev/null || { echo "tandem needs Go 1.25 or newer: https://go.dev/dl"; exit 1; }
+ifneq ($(CGO),1)
+	@echo "No C compiler, or CGO_ENABLED=0: the WebGPU device layer is left out of this build and" \
+		"the race detector is off. Everything else works: the CPU backend, all readers, networks" \
+		"and examples. To have it, install a C compiler (Debian: apt-get install gcc libc6-dev)."
+endif
+
+clean:
+	rm -rf build vad.png
+	$(GO) clean ./...
