@@ -61,7 +61,7 @@ type grid struct {
 // takes.
 func newGrid(rows, panels, k int) grid {
 	const (
-		cache = 32 << 10   // floats
+		cache = 32 << 10  // floats
 		work  = 128 << 10 // products
 	)
 	g := grid{rows: max(1, min(rows, max(cache/k, 4), 64))}

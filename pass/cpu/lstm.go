@@ -1,0 +1,284 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/backend"
+)
+
+// lstmStack is a loaded [pass.LSTMWeights].
+type lstmStack struct {
+	cells  [][]lstmCell // [layer][direction]
+	ledger *ledger
+}
+
+type lstmCell struct {
+	input  *matrix // [4·hidden][in], with the bias
+	hidden *matrix // [4·hidden][hidden]
+}
+
+// Free implements backend.Memory.
+func (w *lstmStack) Free() {
+	for _, layer := range w.cells {
+		for _, cell := range layer {
+			cell.input.release(w.ledger)
+			cell.hidden.release(w.ledger)
+		}
+	}
+	w.cells = nil
+}
+
+func loadLSTM(ctx context.Context, l *ledger, w pass.LSTMWeights, s pass.LSTMShape) (_ backend.Memory, err error) {
+	stack := &lstmStack{ledger: l}
+	defer func() {
+		if err != nil {
+			stack.Free()
+		}
+	}()
+	load := func(t pass.Tensor, bias []float32) (*matrix, error) {
+		m, err := newMatrix(l, t.Shape[0], t.Shape[1], bias)
+		if err != nil {
+			return nil, err
+		}
+		return m, m.fill(ctx, t, 0)
+	}
+	for _, layer := range w.Layers {
+		cells := make([]lstmCell, s.Directions)
+		stack.cells = append(stack.cells, cells)
+		for d, cell := range layer {
+			if cells[d].input, err = load(cell.Input, cell.Bias); err != nil {
+				return nil, err
+			}
+			if cells[d].hidden, err = load(cell.Hidden, nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return stack, nil
+}
+
+// Geometry of the work of a task.
+const (
+	lstmItems = 16 // items that go through time together, so that weights are read once for all
+	lstmRows  = 64 // steps × items whose input products are made at once
+)
+
+// lstm computes a [pass.LSTM], layer by layer. A task is some items in one direction:
+// the input products of many steps, then these steps one after the other.
+type lstm struct {
+	x, y, h0, c0, h, c view
+	w                  *lstmStack
+	op                 pass.LSTM
+	lengths, rows      items
+	hidden, directions int
+	items, steps       int // of a task; of a block of input products
+	share              bool
+
+	mid     view // output of every other layer below the last
+	midSize int
+	slot    int // scratch of a task
+	layer   int // in hand
+	space   []float32
+	seen    []uint64 // run in which a row of the state was used last
+	runs    uint64
+}
+
+func (p *program) lstm(v pass.LSTM, cost pass.Cost) kernel {
+	shape := v.W.Shape().(pass.LSTMShape)
+	k := &lstm{
+		x: p.view(v.X), y: p.view(v.Y), h0: p.view(v.H0), c0: p.view(v.C0), h: p.view(v.H), c: p.view(v.C),
+		w:       p.plan.Param(v.W).(*lstmStack),
+		op:      v,
+		lengths: p.items("lstm", "Lengths", v.Lengths, v.Batch, func(int) int { return v.Time }),
+		rows:    p.items("lstm", "StateRows", v.StateRows, v.Batch, func(b int) int { return b }),
+		hidden:  shape.Hidden, directions: shape.Directions,
+		items: min(v.Batch, lstmItems),
+		share: cost.FLOP > worthSharing,
+	}
+	k.steps = max(1, min(v.Time, lstmRows/k.items))
+	if shape.Layers > 1 {
+		width := shape.Directions * shape.Hidden
+		k.mid = view{&memory{}, 0, width, v.Time * width}
+		k.midSize = v.Batch * v.Time * width
+	}
+	k.slot = k.items * k.hidden * (4*k.steps + 2)
+	if k.rows.from.given() {
+		k.seen = make([]uint64, v.States)
+	}
+	return k
+}
+
+func (l *lstm) variant() string {
+	return fmt.Sprintf("%d items together, input products of %d steps at once", l.items, l.steps)
+}
+
+func (l *lstm) scratch(slots int) int {
+	if !l.share {
+		slots = 1
+	}
+	return l.midSize + slots*l.slot
+}
+
+func (l *lstm) run(t *team) error {
+	if err := l.lengths.read(l.op.Time); err != nil {
+		return err
+	}
+	if err := l.rows.read(l.op.States - 1); err != nil {
+		return err
+	}
+	if l.seen != nil {
+		l.runs++
+		for b, row := range l.rows.values {
+			if l.seen[row] == l.runs {
+				return fmt.Errorf("lstm: StateRows: item %d: row %d is given twice: %w", b, row, pass.ErrInvalid)
+			}
+			l.seen[row] = l.runs
+		}
+	}
+	if l.midSize > 0 {
+		l.mid.m.floats = t.scratch[:l.midSize]
+	}
+	l.space = t.scratch[l.midSize:]
+	for l.layer = range l.w.cells {
+		n := (l.op.Batch + l.items - 1) / l.items * l.directions
+		if err := t.do(n, l.share, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// output returns where a layer's output goes: the last one's to Y, the one's below to
+// mid, and so on in turn.
+func (l *lstm) output(layer int) *view {
+	if (len(l.w.cells)-1-layer)%2 == 0 {
+		return &l.y
+	}
+	return &l.mid
+}
+
+func (l *lstm) task(i, slot int) {
+	first, d := i/l.directions*l.items, i%l.directions
+	lengths := l.lengths.values[first:min(first+l.items, l.op.Batch)]
+	n := len(lengths)
+	space := l.space[slot*l.slot : (slot+1)*l.slot]
+	h, space := space[:n*l.hidden], space[n*l.hidden:]
+	c, gates := space[:n*l.hidden], space[n*l.hidden:]
+	l.start(first, d, h, c)
+	steps := 0
+	for _, length := range lengths {
+		steps = max(steps, length)
+	}
+	size := n * 4 * l.hidden // of the gates of a step
+	for from := 0; from < steps; from += l.steps {
+		to := min(from+l.steps, steps)
+		l.inputs(first, d, lengths, from, to, gates)
+		for s := from; s < to; s++ {
+			l.step(first, d, lengths, s, h, c, gates[(s-from)*size:(s-from+1)*size])
+		}
+	}
+	l.finish(first, d, lengths, h, c)
+}
+
+// at returns the time of a direction's step s in an item of the given length.
+func (l *lstm) at(d, s, length int) int {
+	if d == 1 {
+		return length - 1 - s
+	}
+	return s
+}
+
+// start sets h and c of a task's items to the initial state.
+func (l *lstm) start(first, d int, h, c []float32) {
+	if !l.h0.given() {
+		clear(h)
+		clear(c)
+		return
+	}
+	for i := range len(h) / l.hidden {
+		row, at := l.rows.values[first+i], i*l.hidden
+		copy(h[at:at+l.hidden], l.h0.row(row, l.layer*l.directions+d, l.hidden))
+		copy(c[at:at+l.hidden], l.c0.row(row, l.layer*l.directions+d, l.hidden))
+	}
+}
+
+// inputs computes what the inputs of steps [from, to) give to the gates, bias
+// included: gates [step][item][4·hidden].
+func (l *lstm) inputs(first, d int, lengths []int, from, to int, gates []float32) {
+	w := l.w.cells[l.layer][d].input
+	in := &l.x
+	if l.layer > 0 {
+		in = l.output(l.layer - 1)
+	}
+	for p := range panelsOf(w.n) {
+		weights, s := w.panel(p), within(p, 0, w.n)
+		for step := from; step < to; step++ {
+			for i, length := range lengths {
+				if step >= length {
+					continue
+				}
+				var acc [lanes]float64
+				dot8(&acc, in.row(first+i, l.at(d, step, length), w.k), weights)
+				row := gates[((step-from)*len(lengths)+i)*w.n:]
+				epilogue{}.store(row[s.From:s.To], acc[:], w.bias[s.From:s.To])
+			}
+		}
+	}
+}
+
+// step takes the items that are long enough through step s.
+func (l *lstm) step(first, d int, lengths []int, s int, h, c, gates []float32) {
+	w, n := l.w.cells[l.layer][d].hidden, l.hidden
+	for p := range panelsOf(w.n) {
+		weights, cols := w.panel(p), within(p, 0, w.n)
+		for i, length := range lengths {
+			if s >= length {
+				continue
+			}
+			var acc [lanes]float64
+			dot8(&acc, h[i*n:(i+1)*n], weights)
+			for j := range gates[i*w.n+cols.From : i*w.n+cols.To] {
+				gates[i*w.n+cols.From+j] += float32(acc[j])
+			}
+		}
+	}
+	out := l.output(l.layer)
+	for i, length := range lengths {
+		if s >= length {
+			continue
+		}
+		g := gates[i*w.n : (i+1)*w.n]
+		h, c := h[i*n:(i+1)*n], c[i*n:(i+1)*n]
+		cell(h, c, g[:n], g[n:2*n], g[2*n:3*n], g[3*n:])
+		copy(out.row(first+i, l.at(d, s, length), (d+1)*n)[d*n:], h)
+	}
+}
+
+// cell applies the formulas of [pass.LSTM] to the sums of the gates.
+func cell(h, c, i, f, g, o []float32) {
+	c, i, f, g, o = c[:len(h)], i[:len(h)], f[:len(h)], g[:len(h)], o[:len(h)]
+	for j := range h {
+		s := sigmoid(f[j])*c[j] + sigmoid(i[j])*tanh(g[j])
+		c[j] = s
+		h[j] = sigmoid(o[j]) * tanh(s)
+	}
+}
+
+// finish stores the final state, and zeros beyond the items' lengths.
+func (l *lstm) finish(first, d int, lengths []int, h, c []float32) {
+	n := l.hidden
+	for i, length := range lengths {
+		if l.h.given() {
+			row, state := l.rows.values[first+i], l.layer*l.directions+d
+			copy(l.h.row(row, state, n), h[i*n:(i+1)*n])
+			copy(l.c.row(row, state, n), c[i*n:(i+1)*n])
+		}
+		if l.layer == len(l.w.cells)-1 {
+			for t := length; t < l.op.Time; t++ {
+				clear(l.y.row(first+i, t, (d+1)*n)[d*n:])
+			}
+		}
+	}
+}
