@@ -1,0 +1,52 @@
+package silero
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/cpu"
+)
+
+// devices are the devices under test.
+var devices = []struct {
+	name string
+	open func(context.Context) (pass.Device, error)
+}{
+	{"cpu", func(context.Context) (pass.Device, error) { return cpu.Open(cpu.Config{}) }},
+}
+
+// onDevices runs a test with the embedded network on every device under test.
+func onDevices(t *testing.T, test func(t *testing.T, net *Net)) {
+	for _, d := range devices {
+		t.Run(d.name, func(t *testing.T) {
+			test(t, load(t, openDevice(t, d.open)))
+		})
+	}
+}
+
+func openDevice(t testing.TB, open func(context.Context) (pass.Device, error)) pass.Device {
+	dev, err := open(context.Background())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return dev
+}
+
+func load(t testing.TB, dev pass.Device) *Net {
+	net, err := Load(context.Background(), dev, Embedded())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, net.Close()) })
+	return net
+}
+
+// tolerance is the largest difference to the probabilities of ONNX Runtime.
+const tolerance = 1e-5
+
+func requireClose(t *testing.T, want, got []float32, what ...any) {
+	t.Helper()
+	require.Len(t, got, len(want), what...)
+	for i := range want {
+		require.InDelta(t, want[i], got[i], tolerance, "%v: chunk %d", what, i)
+	}
+}
