@@ -16,6 +16,9 @@ type compiler struct {
 	kernels    *kernels
 	limits     driver.Limits
 	plan       *backend.Plan
+	budget     float64      // most FLOP of one dispatch, for the sake of watchdogs; 0: any number
+	step       pass.Checked // the op being compiled, before it was cut
+	extra      extra
 	dispatches []dispatch
 }
 
@@ -30,13 +33,15 @@ type dispatch struct {
 }
 
 // An operand is a range of elements that a dispatch binds: of a state or temporary of
-// the plan, or of memory that the device owns (params).
+// the plan, of memory that the device owns (params), or of what the compiler added.
 type operand struct {
-	place  backend.Place
-	memory *memory // not nil: instead of place
-	write  bool
-	first  int // element that the binding starts at, aligned as the device wants it
-	end    int // element after the last
+	place   backend.Place
+	memory  *memory // not nil: instead of place
+	scratch int     // from 1: number of a buffer of extra.scratch, instead of place
+	fixed   bool    // elements of extra.fixed, instead of place
+	write   bool
+	first   int // element that the binding starts at, aligned as the device wants it
+	end     int // element after the last
 }
 
 // A kernel names a shader and its constants; together they are the key of the cache
@@ -51,6 +56,8 @@ type kernel struct {
 // compile turns all steps into dispatches.
 func (c *compiler) compile() error {
 	for i, step := range c.plan.Steps {
+		c.step = step
+		c.extra.release()
 		if err := c.op(step); err != nil {
 			return fmt.Errorf("op %d: %s: %w", i, step.Op.Name(), err)
 		}
