@@ -108,7 +108,7 @@ func (c *conv1d) task(i, slot int) {
 	length := c.lengths.values[b]
 	end := max(row, min(rowEnd, c.op.Steps(length)-c.op.Out.From)) // of the rows to compute
 
-	var windows [64]window // as many rows as a task of a grid has at most
+	var windows [maxRows]window
 	for r := row; r < end; r++ {
 		slotSize := c.grid.rows * c.w.k
 		windows[r-row] = c.window(b, c.op.Out.From+r, length, slot*slotSize+(r-row)*c.w.k)

@@ -56,6 +56,9 @@ type grid struct {
 	tasks        int
 }
 
+// maxRows is how many rows a task has at most.
+const maxRows = 64
+
 // newGrid makes tasks of about the work that is worth a worker's while: rows that
 // together fit a near cache, so that panels pass by them, and as many panels as that
 // takes.
@@ -64,7 +67,7 @@ func newGrid(rows, panels, k int) grid {
 		cache = 32 << 10  // floats
 		work  = 128 << 10 // products
 	)
-	g := grid{rows: max(1, min(rows, max(cache/k, 4), 64))}
+	g := grid{rows: max(1, min(rows, max(cache/k, 4), maxRows))}
 	g.panels = max(1, min(panels, work/(g.rows*k*lanes)))
 	g.across = (panels + g.panels - 1) / g.panels
 	g.tasks = (rows + g.rows - 1) / g.rows * g.across
@@ -126,20 +129,33 @@ func (g *gemm) run(t *team) error { return t.do(g.grid.tasks, g.share, g) }
 func (g *gemm) task(i, _ int) {
 	row, rowEnd, panel, panelEnd := g.grid.task(i, g.total, len(g.panels))
 	w, columns := g.w, g.columns.Len()
+	var acc [maxRows][lanes]float64
 	for _, p := range g.panels[panel:panelEnd] {
 		weights := w.panel(p)
+		acc := acc[:rowEnd-row]
+		clear(acc)
+		// Block by block, so that a block of the panel is read from the nearest cache
+		// by all rows but the first. The sums are those of dot8.
+		for from := 0; from < w.k; from += block {
+			to := min(from+block, w.k)
+			b, r := row/g.rows, row%g.rows
+			for i := range acc {
+				dotBlock(&acc[i], g.a.row(b, r, to)[from:], weights[from:to])
+				if r++; r == g.rows {
+					b, r = b+1, 0
+				}
+			}
+		}
 		main, dual := g.main(p), g.dual(p)
 		b, r := row/g.rows, row%g.rows
-		for range rowEnd - row {
-			var acc [lanes]float64
-			dot8(&acc, g.a.row(b, r, w.k), weights)
+		for i := range acc {
 			c := g.c.row(b, r, columns)
 			if s := main; s.Len() > 0 {
-				g.epilogue.store(c[s.From-g.columns.From:s.To-g.columns.From], acc[s.From-p*lanes:], w.bias[s.From:s.To])
+				g.epilogue.store(c[s.From-g.columns.From:s.To-g.columns.From], acc[i][s.From-p*lanes:], w.bias[s.From:s.To])
 			}
 			if s := dual; s.Len() > 0 {
 				from := w.n - g.columns.From
-				epilogue{}.store(c[from+s.From:from+s.To], acc[s.From-p*lanes:], w.dual[s.From:s.To])
+				epilogue{}.store(c[from+s.From:from+s.To], acc[i][s.From-p*lanes:], w.dual[s.From:s.To])
 			}
 			if r++; r == g.rows {
 				b, r = b+1, 0
