@@ -63,6 +63,9 @@ func (v Conv1D) describe(c *checker) Op {
 	c.atLeast("Stride", v.Stride, 0)
 	c.atLeast("PadLeft", v.PadLeft, 0)
 	c.atLeast("PadRight", v.PadRight, 0)
+	if m := max(v.PadLeft, v.PadRight); m > 1<<40 {
+		c.failf("PadLeft, PadRight: want at most 2^40, given %d and %d", v.PadLeft, v.PadRight)
+	}
 	v.Stride = max(v.Stride, 1)
 	if v.Padding > PadReflect {
 		c.failf("Padding: want PadZero or PadReflect, given %d", v.Padding)

@@ -197,3 +197,12 @@ func (c Case) Limits() Tolerance {
 	}
 	return ExactTolerance
 }
+
+// DefaultOutputs returns the arguments that an op always writes.
+func DefaultOutputs(op pass.Op) []string {
+	k, err := kindOf(op.Name())
+	if err != nil {
+		return nil
+	}
+	return k.outputs
+}

@@ -1,0 +1,148 @@
+package passtest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// endedContexts: a context that has ended stops a call before it does anything.
+func endedContexts(t testing.TB, s *suite) {
+	dev, ses := s.session(t)
+	a := newAdder(t, ses, one(t, dev), 3)
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	run, err := a.rec.Start(ended, a.bind(100))
+	if err == nil {
+		err = run.Wait(background)
+	}
+	fails(t, "start", err, context.Canceled)
+	_, err = a.rec.Run(ended, a.bind(100))
+	fails(t, "run", err, context.Canceled)
+	fails(t, "write", ses.Write(ended, a.state.View(), []float32{7, 7, 7}), context.Canceled)
+	fails(t, "read", ses.Read(ended, a.state.View(), make([]float32, 3)), context.Canceled)
+	_, err = ses.Record(ended, pass.RecordOptions{}, func(pass.Pass) {})
+	fails(t, "record", err, context.Canceled)
+	_, err = dev.Load(ended, pass.LinearWeights{Parts: []pass.Tensor{pass.Float32s("w", []float32{1}, 1, 1)}})
+	fails(t, "load", err, context.Canceled)
+
+	late, cancel := context.WithDeadline(background, time.Now().Add(-time.Second))
+	defer cancel()
+	_, err = a.rec.Run(late, a.bind(100))
+	fails(t, "run after the deadline", err, context.DeadlineExceeded)
+	a.reset(t, ses) // a run that was dropped leaves undefined what it writes
+	a.add(t, "afterwards", 1, 1)
+}
+
+// cancelQueued cancels a second replay while something long runs before it: it must
+// fail, and not hand out what the first replay returned.
+func cancelQueued(t testing.TB, s *suite) {
+	dev, ses := s.session(t)
+	a := newAdder(t, ses, one(t, dev), 16)
+	first, err := a.rec.Run(background, a.bind(1))
+	ok(t, err, "first replay")
+	long := newLabour(t, dev, ses, 64, nil)
+	for attempt := 1; ; attempt *= 4 {
+		var before []pass.Run
+		for range attempt {
+			run, err := long.rec.Start(background, long.bind())
+			ok(t, err, "start")
+			before = append(before, run)
+		}
+		ctx, cancel := context.WithCancel(background)
+		second, err := a.rec.Start(ctx, a.bind(2))
+		ok(t, err, "second replay")
+		cancel()
+		err = second.Wait(background)
+		for _, run := range before {
+			ok(t, run.Wait(background), "what ran before")
+			run.Close()
+		}
+		if err != nil {
+			fails(t, "wait for the second replay", err, context.Canceled)
+			got := make([]float32, a.n)
+			if err := second.ReadF32(a.out, got); err == nil {
+				t.Errorf("the replay that was cancelled can be read: got %v; the first replay returned %v", got, a.sum(1))
+			}
+			break
+		}
+		if attempt > 1000 {
+			t.Fatalf("a run that was cancelled %d runs before its turn was not dropped", attempt)
+		}
+		second.Close()
+		a.reset(t, ses)
+	}
+	a.wants(t, "first replay", first, 1)
+	a.reset(t, ses)
+	a.add(t, "after the cancelled replay", 3, 3)
+}
+
+// cancelMiddle cancels a run while it works: the parts that have not begun are dropped.
+// How long it must be for that depends on the device, so it is made longer until one is
+// interrupted.
+func cancelMiddle(t testing.TB, s *suite) {
+	dev, ses := s.session(t)
+	interrupted := false
+	for steps := 256; !interrupted && steps <= 256<<8; steps *= 4 {
+		began := make(chan struct{}, 1)
+		l := newLabour(t, dev, ses, steps, func(float64) {
+			select {
+			case began <- struct{}{}:
+			default:
+			}
+		})
+		ctx, cancel := context.WithCancel(background)
+		run, err := l.rec.Start(ctx, l.bind())
+		ok(t, err, "start")
+		select { // the first report of progress, if it comes before the end
+		case <-began:
+		case <-time.After(50 * time.Millisecond):
+		}
+		cancel()
+		within(t, "wait for a cancelled run", func() { err = run.Wait(background) })
+		if err != nil {
+			interrupted = true
+			fails(t, "wait", err, context.Canceled)
+			if _, err := l.read(run); err == nil {
+				t.Errorf("a run that was cancelled can be read")
+			}
+		}
+		ok(t, l.rec.Close(), "close")
+	}
+	if !interrupted {
+		t.Errorf("no run was interrupted, however long")
+	}
+	l := newLabour(t, dev, ses, 4, nil)
+	var results [2][]float32
+	for i := range results {
+		run, err := l.rec.Run(background, l.bind())
+		ok(t, err, "run afterwards")
+		results[i], err = l.read(run)
+		ok(t, err, "read")
+	}
+	if !slices.Equal(results[0], results[1]) {
+		t.Errorf("runs after a cancelled one differ")
+	}
+}
+
+// impatientWait: the end of the context of Wait ends the waiting, not the run.
+func impatientWait(t testing.TB, s *suite) {
+	dev, ses := s.session(t)
+	a := newAdder(t, ses, one(t, dev), 4)
+	long := newLabour(t, dev, ses, 256, nil)
+	before, err := long.rec.Start(background, long.bind())
+	ok(t, err, "start")
+	run, err := a.rec.Start(background, a.bind(1))
+	ok(t, err, "start")
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	if err := run.Wait(ended); err != nil { // it may be done already
+		fails(t, "wait with a context that has ended", err, context.Canceled)
+	}
+	ok(t, run.Wait(background), "wait again")
+	a.wants(t, "run", run, 1)
+	ok(t, before.Wait(background), "wait for the first")
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package passtest
+
+const raceEnabled = false
