@@ -156,13 +156,24 @@ func (l *Limits) fields() []limitField {
 	}
 }
 
+// Override returns l with the fields of with that are not zero.
+func (l Limits) Override(with Limits) Limits {
+	fields := l.fields()
+	for i, w := range with.fields() {
+		if w.value != 0 {
+			fields[i].set(w.value)
+		}
+	}
+	return l
+}
+
 // Grant returns the limits and the features of a device opened on an adapter with cfg.
 // What the adapter does not have is named, all of it, in an error that wraps
 // pass.ErrUnsupported. Providers call it before they ask the system, whose own refusal
 // says less.
 func (a Adapter) Grant(cfg DeviceConfig) (Limits, Feature, error) {
-	granted, want := a.Limits, cfg.Limits
-	offered := granted.fields()
+	want := cfg.Limits
+	offered := a.Limits.fields()
 	var missing []string
 	for i, w := range want.fields() {
 		have := offered[i]
@@ -175,7 +186,6 @@ func (a Adapter) Grant(cfg DeviceConfig) (Limits, Feature, error) {
 		case w.minimum && w.value < have.value, !w.minimum && w.value > have.value:
 			missing = append(missing, fmt.Sprintf("%s wanted %d, offered %d", w.name, w.value, have.value))
 		}
-		have.set(w.value)
 	}
 	if lacking := cfg.Features &^ a.Features; lacking != 0 {
 		missing = append(missing, fmt.Sprintf("features wanted %v, offered %v", cfg.Features, a.Features))
@@ -184,5 +194,5 @@ func (a Adapter) Grant(cfg DeviceConfig) (Limits, Feature, error) {
 		return Limits{}, 0, fmt.Errorf("driver: open %s (%s): %s: %w",
 			a.Name, a.API, strings.Join(missing, "; "), pass.ErrUnsupported)
 	}
-	return granted, cfg.Features, nil
+	return a.Limits.Override(want), cfg.Features, nil
 }

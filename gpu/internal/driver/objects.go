@@ -79,6 +79,9 @@ type PipelineDesc struct {
 	Entry  string // the kernel in it
 	// Bindings are @group(0) @binding(0), @binding(1) and so on.
 	Bindings []BindingKind
+	// WorkgroupStorage is how many bytes of var<workgroup> the kernel declares. It is
+	// held against the limit here because not every library does so.
+	WorkgroupStorage uint32
 }
 
 // Binding is a range of a buffer. Offset is a multiple of the limit for its kind, and

@@ -46,6 +46,7 @@ func (b *Book[B, P, G, Q]) CheckPipeline(d driver.PipelineDesc) error {
 		{"storage bindings", storage, b.limits.MaxStorageBuffers},
 		{"uniform bindings", uniform, b.limits.MaxUniformBuffers},
 		{"dynamic uniform bindings", dynamic, min(b.limits.MaxDynamicUniforms, driver.MaxDynamic)},
+		{"bytes of workgroup storage", d.WorkgroupStorage, b.limits.MaxWorkgroupStorage},
 	} {
 		if c.given > c.limit {
 			return fail("%s: wanted at most %d, given %d", c.what, c.limit, c.given)
