@@ -161,7 +161,6 @@ extern WGPUQueue wgpuDeviceGetQueue(WGPUDevice device);
 extern void wgpuDevicePushErrorScope(WGPUDevice device, WGPUErrorFilter filter);
 extern void wgpuDevicePopErrorScope(WGPUDevice device, WGPUErrorCallback callback, void *userdata);
 extern WGPUBool wgpuDevicePoll(WGPUDevice device, WGPUBool wait, WGPUWrappedSubmissionIndex const *index);
-extern void wgpuDeviceDestroy(WGPUDevice device);
 extern void wgpuDeviceRelease(WGPUDevice device);
 extern void wgpuQueueRelease(WGPUQueue queue);
 extern void wgpuQueueWriteBuffer(WGPUQueue queue, WGPUBuffer buffer, uint64_t offset, void const *data, size_t size);

@@ -96,21 +96,19 @@ func (d *device) Ledger() driver.Ledger {
 // guarded runs a call of the binding inside error scopes, and turns its panics into
 // errors.
 func (d *device) guarded(what string, call func() error) (err error) {
+	C.tandem_push(d.ref)
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("native: %s: %v: %w", what, r, pass.ErrInvalid)
+			err = fmt.Errorf("%v", r)
+		}
+		C.tandem_pop(d.ref, d.cerror)
+		if scope := d.take(what); scope != nil {
+			err = scope
+		} else if err != nil {
+			err = d.libraryError(what, C.WGPUErrorType_Validation, err.Error())
 		}
 	}()
-	C.tandem_push(d.ref)
-	bindingErr := call()
-	C.tandem_pop(d.ref, d.cerror)
-	if err := d.take(what); err != nil {
-		return err
-	}
-	if bindingErr != nil {
-		return d.libraryError(what, 0, bindingErr.Error())
-	}
-	return nil
+	return call()
 }
 
 func (d *device) Done() (driver.Serial, error) {
@@ -142,7 +140,7 @@ func (d *device) Wait(ctx context.Context, serial driver.Serial, timeout time.Du
 // await polls until done, which is called under the lock.
 func (d *device) await(ctx context.Context, what string, timeout time.Duration, done func() bool) error {
 	start := time.Now()
-	for n := 0; ; n++ {
+	for {
 		d.mu.Lock()
 		err := d.usable(what)
 		finished := false
@@ -164,17 +162,22 @@ func (d *device) await(ctx context.Context, what string, timeout time.Duration, 
 		if elapsed >= timeout {
 			return fmt.Errorf("native: %s: not finished after %v: %w", what, elapsed.Round(time.Microsecond), pass.ErrTimeout)
 		}
-		pause(n, elapsed, timeout-elapsed)
+		pause(elapsed, timeout-elapsed)
 	}
 }
 
-// pause backs off: short work is seen at once, long work costs no processor time.
-func pause(n int, elapsed, left time.Duration) {
-	if n < 8 {
+// pause backs off: short work is seen at once, long work costs no processor time. The
+// runtime's own sleep takes a millisecond at least on most systems, so shorter ones are
+// the C library's.
+func pause(elapsed, left time.Duration) {
+	switch {
+	case elapsed < 30*time.Microsecond:
 		runtime.Gosched()
-		return
+	case elapsed < 5*time.Millisecond && runtime.GOOS != "windows":
+		C.tandem_nap(C.uint32_t(min(max(elapsed/16, 10*time.Microsecond), left).Nanoseconds()))
+	default:
+		time.Sleep(min(time.Millisecond, left))
 	}
-	time.Sleep(min(max(elapsed/16, 20*time.Microsecond), time.Millisecond, left))
 }
 
 func (d *device) Close() error {
@@ -193,7 +196,7 @@ func (d *device) close() error {
 		d.idle.Wait()
 	}
 	start := time.Now()
-	for n := 0; d.state.lost == 0 && driver.Serial(d.state.done) < d.serial; n++ {
+	for d.state.lost == 0 && driver.Serial(d.state.done) < d.serial {
 		C.tandem_poll(d.ref)
 		elapsed := time.Since(start)
 		if elapsed > closeTimeout {
@@ -204,7 +207,7 @@ func (d *device) close() error {
 			return fmt.Errorf("native: close %s: work not finished after %v, its memory is kept: %w", d.name, closeTimeout, pass.ErrTimeout)
 		}
 		d.mu.Unlock()
-		pause(n, elapsed, closeTimeout)
+		pause(elapsed, closeTimeout)
 		d.mu.Lock()
 	}
 	d.release()

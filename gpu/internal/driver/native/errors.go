@@ -2,12 +2,14 @@
 
 package native
 
+// #include <stdlib.h>
 // #include "shim.h"
 import "C"
 
 import (
 	"fmt"
 	"strings"
+	"unsafe"
 
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -91,4 +93,14 @@ func (d *device) usable(what string) error {
 		return d.failure()
 	}
 	return nil
+}
+
+// lose runs the callback that the library runs when the device is gone. It is for
+// tests: this version of the library cannot be made to lose a device.
+func (d *device) lose(reason string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	message := C.CString(reason)
+	defer C.free(unsafe.Pointer(message))
+	C.tandem_lose(d.state, message)
 }

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "shim.h"
 
@@ -227,6 +228,22 @@ int tandem_map(void *device, void *buffer, uint32_t mode, size_t offset, size_t 
 	wgpuBufferMapAsync(buffer, mode, offset, size, on_mapped, mapping);
 	tandem_pop(device, error);
 	return error->type == 0;
+}
+
+// Under a second. Windows has no sleep this short, and does not call it.
+void tandem_nap(uint32_t nanoseconds)
+{
+#ifdef _WIN32
+	(void)nanoseconds;
+#else
+	struct timespec t = {0, (long)nanoseconds};
+	nanosleep(&t, NULL);
+#endif
+}
+
+void tandem_lose(tandem_state *state, char const *message)
+{
+	on_lost(WGPUDeviceLostReason_Unknown, message, state);
 }
 
 void tandem_copy(void *to, void const *from, size_t size)
