@@ -71,12 +71,7 @@ func (c *checker) arg(name string, access Access, t DType, v View, batch, rows, 
 		v.RowStride = cols
 	}
 	if v.BatchStride == 0 {
-		if rows > 0 {
-			v.BatchStride = m.add(m.mul(rows-1, v.RowStride), cols)
-			if v.RowStride == cols {
-				v.BatchStride = m.mul(rows, cols)
-			}
-		}
+		v.BatchStride = m.mul(rows, v.RowStride)
 	}
 	if batch > 0 && rows > 0 && cols > 0 {
 		row := m.add(m.mul(rows-1, v.RowStride), cols)

@@ -23,7 +23,7 @@ func TestCheckMakesDefaultsExplicit(t *testing.T) {
 	got, err := Check(Gemm{A: a.At(3), W: linear(4, 5), C: c.View().Rows(7), Rows: 6})
 	require.NoError(t, err)
 	require.Equal(t, Gemm{
-		A: View{a, 3, 5, 30}, W: linear(4, 5), C: View{c, 0, 7, 39},
+		A: View{a, 3, 5, 30}, W: linear(4, 5), C: View{c, 0, 7, 42},
 		Batch: 1, Rows: 6, Columns: Span{0, 4},
 	}, got.Op)
 	require.Equal(t, 2.0*6*4*5, got.Cost.FLOP)

@@ -63,7 +63,7 @@ type View struct {
 	Buffer      Buffer
 	Offset      int // first element
 	RowStride   int // elements from one row to the next; 0: rows are dense
-	BatchStride int // elements from one item to the next; 0: items are dense
+	BatchStride int // elements from one item to the next; 0: as many as its rows take
 }
 
 // At returns the view moved by the given number of elements.
