@@ -2,6 +2,7 @@ package pass
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 )
 
@@ -161,7 +162,7 @@ type extent struct{ over bool }
 
 func (e *extent) mul(a, b int) int {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi != 0 || lo > 1<<62 {
+	if hi != 0 || lo > math.MaxInt {
 		e.over = true
 		return 0
 	}
@@ -169,7 +170,7 @@ func (e *extent) mul(a, b int) int {
 }
 
 func (e *extent) add(a, b int) int {
-	if a > 1<<62-b {
+	if a > math.MaxInt-b {
 		e.over = true
 		return 0
 	}

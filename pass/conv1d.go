@@ -63,7 +63,7 @@ func (v Conv1D) describe(c *checker) Op {
 	c.atLeast("Stride", v.Stride, 0)
 	c.atLeast("PadLeft", v.PadLeft, 0)
 	c.atLeast("PadRight", v.PadRight, 0)
-	if m := max(v.PadLeft, v.PadRight); m > 1<<40 {
+	if m := max(v.PadLeft, v.PadRight); int64(m) > 1<<40 {
 		c.failf("PadLeft, PadRight: want at most 2^40, given %d and %d", v.PadLeft, v.PadRight)
 	}
 	v.Stride = max(v.Stride, 1)

@@ -1,5 +1,7 @@
 package pass
 
+import "math"
+
 // Map applies an epilogue to each element: Y = epilogue(X).
 type Map struct {
 	X        View     // [Batch][Rows][Cols]
@@ -55,8 +57,8 @@ func (m Magnitude) describe(c *checker) Op {
 	m.Batch = c.batch(m.Batch)
 	c.atLeast("Rows", m.Rows, 0)
 	c.atLeast("Cols", m.Cols, 0)
-	if m.Cols > 1<<40 {
-		c.failf("Cols: want at most 2^40, given %d", m.Cols)
+	if m.Cols > math.MaxInt/2 {
+		c.failf("Cols: want at most %d, given %d", math.MaxInt/2, m.Cols)
 		return m
 	}
 	m.X = c.read("X", F32, m.X, m.Batch, m.Rows, 2*m.Cols)

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -204,7 +205,7 @@ func (r *recorder) make(kind string, t pass.DType, n int, input bool) pass.Buffe
 	b := pass.MakeBuffer(ref, t, n)
 	r.plan.places[ref] = Place{Index: len(r.temps)}
 	r.temps = append(r.temps, temp{handle: b, input: input, written: input})
-	life := Temp{Type: t, First: len(r.plan.Steps) + 1<<40, Last: -2}
+	life := Temp{Type: t, First: math.MaxInt, Last: -2}
 	if input { // filled by every start, used or not
 		life = Temp{Type: t, Len: n, First: -1, Last: -1}
 	}
@@ -216,7 +217,7 @@ func checkBuffer(t pass.DType, n int) error {
 	if t != pass.F32 && t != pass.U32 {
 		return fmt.Errorf("type: want F32 or U32, given %v: %w", t, pass.ErrInvalid)
 	}
-	if n < 0 || n > mostElements {
+	if n < 0 || int64(n) > mostElements {
 		return fmt.Errorf("want 0 to %d elements, given %d: %w", int64(mostElements), n, pass.ErrInvalid)
 	}
 	return nil
