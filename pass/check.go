@@ -12,6 +12,7 @@ type checker struct {
 	err    error
 	args   []Arg
 	params []Param
+	caches []CacheUse
 	cost   Cost
 	shared [][2]string // pairs of arguments that may be the same view
 }
@@ -32,6 +33,19 @@ func (c *checker) atLeast(name string, n, least int) {
 func (c *checker) batch(n int) int {
 	c.atLeast("Batch", n, 0)
 	return max(n, 1)
+}
+
+// mul returns a·b, which must fit an int.
+func (c *checker) mul(name string, a, b int) int {
+	if a < 0 || b < 0 {
+		return 0 // reported by the check of the field
+	}
+	var e extent
+	n := e.mul(a, b)
+	if e.over {
+		c.failf("%s: want a product that fits an int, given %d and %d", name, a, b)
+	}
+	return n
 }
 
 // read, write and update declare an argument of batch × rows × cols elements and
@@ -141,6 +155,20 @@ func param[S ParamShape](c *checker, name string, p Param) S {
 	}
 	c.params = append(c.params, p)
 	return s
+}
+
+// cache declares a cache for batch items and returns what it holds.
+func (c *checker) cache(name string, h Cache, access Access, batch int) CacheConfig {
+	g := h.Config()
+	if h.IsZero() {
+		c.failf("%s: want a cache, given none", name)
+		return g
+	}
+	if batch > g.Batch {
+		c.failf("%s: want room for %d items, given %d", name, batch, g.Batch)
+	}
+	c.caches = append(c.caches, CacheUse{name, h, access})
+	return g
 }
 
 // done sets the cost: FLOP, plus the bytes of all arguments and the given bytes of

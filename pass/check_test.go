@@ -207,7 +207,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"map: Epilogue: want one that is not in place, given residual": Map{X: x.View(), Y: y.View(), Rows: 1, Cols: 1, Epilogue: Residual(2)},
 		"map: Batch: want at least 0, given -2":                        Map{X: x.View(), Y: y.View(), Batch: -2},
 		"copy: FromRow: want rows 5 to 7 within 6":                     Copy{From: x.View(), To: y.View(), Rows: 2, Cols: 1, FromRow: Const(5), FromRows: 6},
-		"copy: ToRows: want at least the 2 rows to copy, given 0":      Copy{From: x.View(), To: y.View(), Rows: 2, Cols: 1, ToRow: IndexIn(u.View())},
+		"copy: ToRows: want at least 2 rows, given 0":                  Copy{From: x.View(), To: y.View(), Rows: 2, Cols: 1, ToRow: IndexIn(u.View())},
 		"copy: FromRow: want type U32, given F32":                      Copy{From: x.View(), To: y.View(), Rows: 1, Cols: 1, FromRow: IndexIn(x.View()), FromRows: 2},
 		"copy: To: want type F32, given U32":                           Copy{From: x.View(), To: u.View(), Rows: 1, Cols: 1},
 		"fill: Value, Word":                                            Fill{To: u.View(), Rows: 1, Cols: 1, Value: 1},

@@ -23,9 +23,11 @@ func (p Padding) String() string {
 //
 //	Y[b][t][o] = epilogue(Σᵢ Σⱼ X[b][t·Stride + j − PadLeft][i]·W[o][i][j] + bias[o])
 //
-// for the output steps t of Out; step Out.From is the first row of Y. With Lengths,
-// item b ends after its length: padding starts there, and its output steps at or
-// beyond Steps(length) are zero.
+// for the output steps t of Out; step Out.From is the first row of Y. With Abs or Pool,
+// an output step is the largest |c| or c of Pool steps of the convolution, which are
+// never stored: NaN does not count, and a window that does not fit is left out. With
+// Lengths, item b ends after its length: padding starts there, and its output steps at
+// or beyond Steps(length) are zero.
 type Conv1D struct {
 	X        View     // [Batch][In][in channels]
 	W        Param    // ConvWeights [out channels][in channels][kernel]
@@ -38,7 +40,9 @@ type Conv1D struct {
 	Padding  Padding  // PadReflect wants both pads smaller than In and every length
 	Out      Span     // within Steps(In); zero: all
 	Lengths  Items    // input steps of each item; zero: In
-	Epilogue Epilogue // any
+	Epilogue Epilogue // any; none that is in place with Abs or Pool
+	Abs      bool     // take absolute values after the epilogue
+	Pool     int      // then the largest of so many steps; 0: 1
 	Exact    bool     // no rounded operands, in a Fast recording too
 }
 
@@ -53,7 +57,7 @@ func (v Conv1D) Steps(in int) int {
 	if !ok || in <= 0 || in+v.PadLeft+v.PadRight < s.Kernel {
 		return 0
 	}
-	return (in+v.PadLeft+v.PadRight-s.Kernel)/stride + 1
+	return ((in+v.PadLeft+v.PadRight-s.Kernel)/stride + 1) / max(v.Pool, 1)
 }
 
 func (v Conv1D) describe(c *checker) Op {
@@ -66,7 +70,11 @@ func (v Conv1D) describe(c *checker) Op {
 	if m := max(v.PadLeft, v.PadRight); int64(m) > 1<<40 {
 		c.failf("PadLeft, PadRight: want at most 2^40, given %d and %d", v.PadLeft, v.PadRight)
 	}
-	v.Stride = max(v.Stride, 1)
+	c.atLeast("Pool", v.Pool, 0)
+	v.Stride, v.Pool = max(v.Stride, 1), max(v.Pool, 1)
+	if v.Epilogue.InPlace() && (v.Abs || v.Pool > 1) {
+		c.failf("Epilogue: want one that is not in place with Abs or Pool, given %v", v.Epilogue)
+	}
 	if v.Padding > PadReflect {
 		c.failf("Padding: want PadZero or PadReflect, given %d", v.Padding)
 	}
@@ -89,7 +97,7 @@ func (v Conv1D) describe(c *checker) Op {
 		v.Y = c.write("Y", F32, v.Y, v.Batch, v.Out.Len(), w.Out)
 	}
 	taps := float64(w.In) * float64(w.Kernel)
-	c.done(2*float64(v.Batch)*float64(v.Out.Len())*float64(w.Out)*taps, matrixBytes(w.Type, w.Out, w.In*w.Kernel))
+	c.done(2*float64(v.Batch)*float64(v.Out.Len())*float64(v.Pool)*float64(w.Out)*taps, matrixBytes(w.Type, w.Out, w.In*w.Kernel))
 	return v
 }
 

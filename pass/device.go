@@ -49,6 +49,10 @@ type Session interface {
 	// Free gives up a buffer. Recordings that use it keep working; its memory is freed
 	// when the last of them is closed.
 	Free(b Buffer) error
+	// NewCache makes an empty cache of keys and values.
+	NewCache(cfg CacheConfig) (Cache, error)
+	// FreeCache gives up a cache, as Free does a buffer.
+	FreeCache(c Cache) error
 	// Write fills the dense elements of v from data, a []float32 or []uint32 of the
 	// buffer's type.
 	Write(ctx context.Context, v View, data any) error

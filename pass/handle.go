@@ -119,6 +119,64 @@ func (o Output) Type() DType { return o.typ }
 // Len returns the number of elements.
 func (o Output) Len() int { return o.n }
 
+// A CacheConfig says what a cache of keys and values holds.
+type CacheConfig struct {
+	Heads    int
+	HeadDim  int   // a multiple of 4, at most 256
+	Capacity int   // positions
+	Batch    int   // items; 0: one
+	Type     DType // F32 or F16; 0: F32
+}
+
+// Check returns the configuration with its defaults made explicit.
+func (g CacheConfig) Check() (CacheConfig, error) {
+	if g.Batch == 0 {
+		g.Batch = 1
+	}
+	if g.Type == 0 {
+		g.Type = F32
+	}
+	var e extent
+	n := -1
+	if min(g.Heads, g.HeadDim, g.Capacity, g.Batch) > 0 {
+		n = e.mul(e.mul(e.mul(g.Heads, g.HeadDim), g.Capacity), g.Batch)
+	}
+	if n < 0 || e.over || int64(n) > 1<<40 || g.HeadDim%4 != 0 || g.HeadDim > 256 || g.Type != F32 && g.Type != F16 {
+		return g, fmt.Errorf("pass: cache: want heads, capacity and batch of at least 1, a head dimension that is a multiple of 4 up to 256, and F32 or F16, given %+v: %w", g, ErrInvalid)
+	}
+	return g, nil
+}
+
+// A Cache is a handle to the keys and values of an attention layer, kept by a session
+// from run to run: positions 0, 1, 2, … for each item of a batch. How they lie is the
+// backend's. It is a value.
+type Cache struct {
+	ref Ref
+	cfg CacheConfig
+}
+
+// MakeCache is for backends: it makes the handle of a cache of a checked
+// configuration.
+func MakeCache(ref Ref, cfg CacheConfig) Cache { return Cache{ref, cfg} }
+
+// Ref returns what the handle refers to.
+func (h Cache) Ref() Ref { return h.ref }
+
+// Config returns what the cache holds.
+func (h Cache) Config() CacheConfig { return h.cfg }
+
+// IsZero reports whether the handle names nothing.
+func (h Cache) IsZero() bool { return h == Cache{} }
+
+// String describes the handle for error messages.
+func (h Cache) String() string {
+	if h.IsZero() {
+		return "no cache"
+	}
+	return fmt.Sprintf("cache %d.%d (%d × %d positions, %d heads of %d, %v)", h.ref.ID, h.ref.Generation,
+		h.cfg.Batch, h.cfg.Capacity, h.cfg.Heads, h.cfg.HeadDim, h.cfg.Type)
+}
+
 // A Param is a handle to weights or a table on a device, loaded once by
 // Device.Load, read-only and shared by all sessions of the device. It is a value.
 type Param struct {

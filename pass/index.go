@@ -22,8 +22,14 @@ func IndexIn(v View) Index { return Index{view: v} }
 // IndexEach returns the index that for item b lies in element b of v (U32).
 func IndexEach(v View) Index { return Index{view: v, each: true} }
 
+// Plus returns the index that is n more.
+func (x Index) Plus(n int) Index { x.constant += n; return x }
+
 // Const returns the value of a constant index and whether the index is one.
 func (x Index) Const() (n int, ok bool) { return x.constant, x.view.IsZero() }
+
+// Addend returns what is added to the value on the device; see [Index.Plus].
+func (x Index) Addend() int { return x.constant }
 
 // View returns where a device index lies, and whether each item has its own.
 func (x Index) View() (v View, each bool) { return x.view, x.each }
@@ -33,11 +39,26 @@ func (x Index) check(c *checker, name string, batch int) {
 		c.atLeast(name, n, 0)
 		return
 	}
+	if n := int64(x.constant); n < 0 || n > 1<<31 {
+		c.failf("%s: want 0 to 2^31 added to the value on the device, given %d", name, n)
+	}
 	n := 1
 	if x.each {
 		n = batch
 	}
 	c.read(name, U32, x.view, 1, 1, n)
+}
+
+// within checks that count rows from a constant index on lie within limit.
+func (x Index) within(c *checker, name string, count, limit int) {
+	n, ok := x.Const()
+	if !ok || c.err != nil {
+		return
+	}
+	var e extent
+	if end := e.add(max(n, 0), max(count, 0)); e.over || end > limit {
+		c.failf("%s: want %d rows from %d on within %d", name, count, n, limit)
+	}
 }
 
 // Items is one number for each item of a batch: a length, or a row of state. The

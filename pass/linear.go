@@ -53,6 +53,63 @@ func (g Gemm) part(axis Axis, from, to int) Op {
 	return g
 }
 
+// Embed looks up rows of a table, and adds a row of positions if there are any:
+//
+//	Out[b][r] = Table[IDs[b][IDRow + r]] + Positions[Pos + r]
+//
+// Ids are known on the device only: one beyond the table reads row 0 and fails the run,
+// as does an index that leads beyond IDRows or Positions.
+type Embed struct {
+	IDs       View  // U32 [Batch][IDRows]
+	Table     Param // LinearWeights [n][k], without bias
+	Positions Param // LinearWeights [p][k], without bias; zero: none
+	Out       View  // [Batch][Rows][k]
+	Batch     int   // 0: one item
+	Rows      int   // 0: nothing is done
+	IDRow     Index // row of the first id
+	IDRows    int   // 0: IDRow + Rows, for a constant IDRow
+	Pos       Index // position of the first row
+}
+
+// Name implements Op.
+func (Embed) Name() string { return "embed" }
+
+func (e Embed) describe(c *checker) Op {
+	t := param[LinearShape](c, "Table", e.Table)
+	if t.Bias || t.Dual != 0 {
+		c.failf("Table: want no bias, given one")
+	}
+	e.Batch = c.batch(e.Batch)
+	c.atLeast("Rows", e.Rows, 0)
+	e.IDRow.check(c, "IDRow", e.Batch)
+	e.IDRows = indexedRows(c, "IDRow", "IDRows", e.IDRow, e.Rows, e.IDRows)
+	if !e.Positions.IsZero() {
+		p := param[LinearShape](c, "Positions", e.Positions)
+		if p.K != t.K || p.Bias || p.Dual != 0 {
+			c.failf("Positions: want rows of %d and no bias, given %v", t.K, e.Positions)
+		}
+		e.Pos.check(c, "Pos", e.Batch)
+		e.Pos.within(c, "Pos", e.Rows, p.N)
+	}
+	e.IDs = c.read("IDs", U32, e.IDs, e.Batch, e.IDRows, 1)
+	e.Out = c.write("Out", F32, e.Out, e.Batch, e.Rows, t.K)
+	c.done(float64(e.Batch)*float64(e.Rows)*float64(t.K), matrixBytes(t.Type, e.Rows, t.K))
+	return e
+}
+
+// Cuts implements Op.
+func (e Embed) Cuts() []Cut { return rowCuts(e.Batch, e.Rows) }
+
+func (e Embed) part(axis Axis, from, to int) Op {
+	if axis == AxisBatch {
+		e.IDs, e.Out, e.Batch = e.IDs.item(from), e.Out.item(from), to-from
+		e.IDRow, e.Pos = e.IDRow.item(from), e.Pos.item(from)
+	} else {
+		e.Out, e.Rows, e.IDRow, e.Pos = e.Out.row(from), to-from, e.IDRow.Plus(from), e.Pos.Plus(from)
+	}
+	return e
+}
+
 // item and row move a view with explicit strides.
 func (v View) item(b int) View { return v.At(b * v.BatchStride) }
 func (v View) row(r int) View  { return v.At(r * v.RowStride) }

@@ -22,7 +22,15 @@ type Checked struct {
 	Op     Op
 	Args   []Arg
 	Params []Param
+	Caches []CacheUse
 	Cost   Cost
+}
+
+// A CacheUse is a cache that an op reads or updates.
+type CacheUse struct {
+	Name   string // the field of the op: "Cache"
+	Cache  Cache
+	Access Access
 }
 
 // Check checks the shapes of an op and that its views lie within their buffers and
@@ -41,7 +49,7 @@ func Check(op Op) (Checked, error) {
 	if c.err != nil {
 		return Checked{}, c.err
 	}
-	return Checked{op, c.args, c.params, c.cost}, nil
+	return Checked{op, c.args, c.params, c.caches, c.cost}, nil
 }
 
 // Access says how an op uses an argument.
@@ -101,6 +109,7 @@ const (
 	AxisBatch   Axis = iota + 1 // items of the batch
 	AxisRows                    // rows, or output steps in time
 	AxisColumns                 // output columns or channels
+	AxisHeads                   // heads of attention
 )
 
 // String returns the name of the axis.
@@ -112,6 +121,8 @@ func (a Axis) String() string {
 		return "rows"
 	case AxisColumns:
 		return "columns"
+	case AxisHeads:
+		return "heads"
 	}
 	return "no axis"
 }
