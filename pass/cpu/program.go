@@ -144,6 +144,7 @@ func (p *program) Submit(job *backend.Job, from, to int) (backend.Ticket, error)
 	if err := p.do(job, from, to); err != nil {
 		p.failed, p.cause = job.Serial, err
 		p.unbind()
+		p.stream.team.scratch = nil
 		return &ticket{err}, nil
 	}
 	return &succeeded, nil
@@ -171,6 +172,7 @@ func (p *program) do(job *backend.Job, from, to int) (err error) {
 			copy(job.Outputs[i], p.memory(o.Place).words[o.Offset:o.Offset+o.Len])
 		}
 		p.unbind()
+		p.stream.team.scratch = nil
 	}
 	return nil
 }
@@ -191,7 +193,6 @@ func (p *program) unbind() {
 	for i := range p.temps {
 		p.temps[i].Free()
 	}
-	p.stream.team.scratch = nil
 }
 
 // memory returns where a buffer lies.
@@ -202,7 +203,7 @@ func (p *program) memory(at backend.Place) *memory {
 	return &p.temps[at.Index]
 }
 
-// Free implements backend.Program.
+// Free implements backend.Program. Another program of the stream may run meanwhile.
 func (p *program) Free() {
 	p.unbind()
 	p.stream.leave()
