@@ -47,11 +47,11 @@ func TestOutOfMemory(t *testing.T) {
 	dev, ledger := held(t, 1<<20)
 	ses, err := dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)
-	for _, n := range []int{1<<18 + 1, 1 << 31, 1 << 40} {
+	for _, n := range []int{1<<18 + 1, 1 << 24, 1 << 30} {
 		_, err := ses.Alloc(pass.F32, n)
 		require.ErrorIs(t, err, pass.ErrOutOfMemory, "%d elements", n)
 	}
-	_, err = dev.Load(ctx, pass.LinearWeights{Parts: []pass.Tensor{{Type: pass.F32, Shape: []int{1 << 20, 1 << 20}, Data: zeros{}}}})
+	_, err = dev.Load(ctx, pass.LinearWeights{Parts: []pass.Tensor{{Type: pass.F32, Shape: []int{1 << 14, 1 << 14}, Data: zeros{}}}})
 	require.ErrorIs(t, err, pass.ErrOutOfMemory)
 	_, err = ses.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
 		p.Do(pass.Fill{To: p.Temp(pass.F32, 1<<30).View(), Rows: 1, Cols: 1 << 30})
@@ -75,7 +75,7 @@ func TestOutOfMemoryOfTheMachine(t *testing.T) {
 		t.Skip("the system does not say what is free")
 	}
 	l := ledger{limit: math.MaxInt64}
-	require.ErrorIs(t, l.reserve(1<<50, 4), pass.ErrOutOfMemory)
+	require.ErrorIs(t, l.reserve(math.MaxInt, 1), pass.ErrOutOfMemory)
 	require.Zero(t, l.held.Load())
 }
 
@@ -143,7 +143,7 @@ func TestLongOpsAreCut(t *testing.T) {
 	t.Parallel()
 	rate := pass.Cost{FLOP: threadFLOP, Bytes: memoryBytes}
 	buffer := func(id uint32) pass.View {
-		return pass.MakeBuffer(pass.Ref{Device: 1, ID: id, Generation: 1}, pass.F32, 1<<40).View()
+		return pass.MakeBuffer(pass.Ref{Device: 1, ID: id, Generation: 1}, pass.F32, 1<<30).View()
 	}
 	linear := pass.MakeParam(pass.Ref{Device: 1, ID: 1, Generation: 1}, pass.LinearShape{N: 1000, K: 1000, Type: pass.F32})
 	conv := pass.MakeParam(pass.Ref{Device: 1, ID: 2, Generation: 1}, pass.ConvShape{Out: 100, In: 100, Kernel: 5, Type: pass.F32})
