@@ -35,6 +35,7 @@ type device struct {
 	watchdog time.Duration
 	log      *slog.Logger
 	kernels  *kernels
+	compile  func(*compiler) error
 	staging  *staging
 	newest   atomic.Uint64 // driver.Serial of the newest submission
 
@@ -53,7 +54,7 @@ func newHardware(drv driver.Device, adapter driver.Adapter, opt options) *device
 		drv: drv, adapter: adapter, limits: drv.Limits(),
 		mapped:   drv.Features()&driver.FeatureMappedStorage != 0 && !opt.staged,
 		provider: opt.provider, watchdog: opt.watchdog, log: opt.log,
-		kernels: newKernels(drv),
+		kernels: newKernels(drv), compile: (*compiler).compile,
 	}
 	if d.watchdog == 0 {
 		d.watchdog = defaultWatchdog

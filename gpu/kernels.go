@@ -20,7 +20,8 @@ type pipeline struct {
 
 // kernels compiles kernels, each once, and keeps them as long as the device.
 type kernels struct {
-	drv driver.Device
+	drv    driver.Device
+	expand func(shader string, v shaders.Values) (string, error)
 
 	mu   sync.Mutex
 	made map[string]*making
@@ -35,7 +36,7 @@ type making struct {
 }
 
 func newKernels(drv driver.Device) *kernels {
-	return &kernels{drv: drv, made: map[string]*making{}}
+	return &kernels{drv: drv, expand: shaders.Expand, made: map[string]*making{}}
 }
 
 // get returns the pipeline of a kernel: @binding(0) is the uniform block, the operands
@@ -56,7 +57,7 @@ func (k *kernels) get(want kernel) (*pipeline, error) {
 
 // compiled returns the pipeline of a kernel with the given bindings.
 func (k *kernels) compiled(want kernel, bindings []driver.BindingKind) (*pipeline, error) {
-	source, err := shaders.Expand(want.shader, want.values)
+	source, err := k.expand(want.shader, want.values)
 	if err != nil {
 		return nil, fmt.Errorf("kernel %v: %w: %w", want, err, pass.ErrInvalid)
 	}

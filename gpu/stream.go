@@ -133,7 +133,7 @@ func (w *workspace) bytes() int {
 // Compile implements backend.Stream.
 func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (backend.Program, error) {
 	c := &compiler{kernels: s.d.kernels, limits: s.d.limits, plan: plan, budget: dispatchSeconds * s.d.Rate().FLOP, state: s.timeline.state}
-	if err := c.compile(); err != nil {
+	if err := s.d.compile(c); err != nil {
 		return nil, s.d.first(err)
 	}
 	if err := ctx.Err(); err != nil {
