@@ -11,7 +11,7 @@ type checker struct {
 	op     string
 	err    error
 	args   []Arg
-	params []Param
+	params []ParamUse
 	cost   Cost
 	shared [][2]string // pairs of arguments that may be the same view
 }
@@ -139,7 +139,7 @@ func param[S ParamShape](c *checker, name string, p Param) S {
 		c.failf("%s: want %T, given %v", name, s, p)
 		return s
 	}
-	c.params = append(c.params, p)
+	c.params = append(c.params, ParamUse{p, name})
 	return s
 }
 

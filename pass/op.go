@@ -21,8 +21,14 @@ type Op interface {
 type Checked struct {
 	Op     Op
 	Args   []Arg
-	Params []Param
+	Params []ParamUse
 	Cost   Cost
+}
+
+// A ParamUse is a param that an op uses.
+type ParamUse struct {
+	Param
+	Name string // the field of the op: "W"
 }
 
 // Check checks the shapes of an op and that its views lie within their buffers and

@@ -67,8 +67,8 @@ func (r *recorder) Do(ops ...pass.Op) {
 // add records a checked op after looking up its handles.
 func (r *recorder) add(op pass.Checked) error {
 	for _, p := range op.Params {
-		if err := r.useParam(p); err != nil {
-			return fmt.Errorf("%s: %w", op.Op.Name(), err)
+		if err := r.useParam(p.Param); err != nil {
+			return fmt.Errorf("%s: %s: %w", op.Op.Name(), p.Name, err)
 		}
 	}
 	step := len(r.plan.Steps)
