@@ -20,6 +20,8 @@ type Candidate struct {
 	Driver  string // the driver's own description; empty: unknown
 	Usable  bool   // whether Open would take it, if it is asked for its backend
 	Reason  string // why it is not usable
+	// Adapter is all that is known of a "gpu" or "software" device; nil for others.
+	Adapter *gpu.Adapter
 
 	open func(context.Context) (pass.Device, error)
 }
@@ -59,7 +61,10 @@ func adapterCandidates(adapters []gpu.Adapter, err error) []Candidate {
 	}
 	var list []Candidate
 	for _, a := range adapters {
-		c := Candidate{Backend: "gpu", Name: a.Name, Kind: a.Kind, API: strings.Join(a.APIs, " "), Driver: a.Driver, Usable: a.Rank > 0}
+		c := Candidate{
+			Backend: "gpu", Name: a.Name, Kind: a.Kind, API: strings.Join(a.APIs, " "), Driver: a.Driver,
+			Usable: a.Rank > 0, Adapter: &a,
+		}
 		if a.Kind == "software" {
 			c.Backend = "software"
 		}

@@ -148,7 +148,8 @@ func TestAdapterCandidates(t *testing.T) {
 	}, nil)
 	for i := range list {
 		require.Equal(t, list[i].Usable, list[i].open != nil)
-		list[i].open = nil
+		require.Equal(t, i, list[i].Adapter.Index)
+		list[i].open, list[i].Adapter = nil, nil
 	}
 	require.Equal(t, []Candidate{
 		{Backend: "gpu", Name: "NVIDIA H200", Kind: "discrete", API: "vulkan d3d12", Driver: "570", Usable: true},

@@ -11,7 +11,7 @@ type checker struct {
 	op     string
 	err    error
 	args   []Arg
-	params []Param
+	params []ParamUse
 	caches []CacheUse
 	cost   Cost
 	shared [][2]string // pairs of arguments that may be the same view
@@ -153,7 +153,7 @@ func param[S ParamShape](c *checker, name string, p Param) S {
 		c.failf("%s: want %T, given %v", name, s, p)
 		return s
 	}
-	c.params = append(c.params, p)
+	c.params = append(c.params, ParamUse{p, name})
 	return s
 }
 
@@ -167,7 +167,7 @@ func (c *checker) cache(name string, h Cache, access Access, batch int) CacheCon
 	if batch > g.Batch {
 		c.failf("%s: want room for %d items, given %d", name, batch, g.Batch)
 	}
-	c.caches = append(c.caches, CacheUse{name, h, access})
+	c.caches = append(c.caches, CacheUse{h, name, access})
 	return g
 }
 

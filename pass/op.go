@@ -21,15 +21,21 @@ type Op interface {
 type Checked struct {
 	Op     Op
 	Args   []Arg
-	Params []Param
+	Params []ParamUse
 	Caches []CacheUse
 	Cost   Cost
 }
 
+// A ParamUse is a param that an op uses.
+type ParamUse struct {
+	Param
+	Name string // the field of the op: "W"
+}
+
 // A CacheUse is a cache that an op reads or updates.
 type CacheUse struct {
+	Cache
 	Name   string // the field of the op: "Cache"
-	Cache  Cache
 	Access Access
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/tandem-gpu/tandem/model/silero"
 	"gonum.org/v1/plot"
@@ -22,7 +23,7 @@ const (
 	plotWidth  = 1600 // pixels
 	plotHeight = 700
 	plotDPI    = 144
-	columns    = 1500 // of the waveform, about one a pixel
+	columns    = 1500 // about one a pixel
 )
 
 var (
@@ -179,11 +180,8 @@ func timeTicks(from, to float64) []plot.Tick {
 
 // addCurve adds the probabilities, the threshold and the speech.
 func addCurve(p *plot.Plot, r *result, params silero.Params, speech []spanOfTime) error {
-	points := make(plotter.XYs, 0, len(r.probabilities))
-	for i, v := range r.probabilities {
-		middle := float64(silero.ChunkSamples) * (float64(i) + 0.5) / silero.SampleRate
-		points = append(points, plotter.XY{X: min(middle, p.X.Max), Y: float64(v)})
-	}
+	points := curve(r.probabilities)
+	points[len(points)-1].X = min(points[len(points)-1].X, p.X.Max)
 	line, err := plotter.NewLine(points)
 	if err != nil {
 		return err
@@ -199,6 +197,27 @@ func addCurve(p *plot.Plot, r *result, params silero.Params, speech []spanOfTime
 	grid.Vertical.Color, grid.Horizontal.Color = gridColour, color.Transparent
 	p.Add(shade{speech, 1.02}, grid, threshold, line)
 	return nil
+}
+
+// curve returns the points of probabilities, each in the middle of its chunk; where there
+// are more than columns, the smallest and the largest of each column.
+func curve(probabilities []float32) plotter.XYs {
+	at := func(i int) float64 { return silero.ChunkSamples * (float64(i) + 0.5) / silero.SampleRate }
+	var points plotter.XYs
+	if len(probabilities) <= 2*columns {
+		for i, v := range probabilities {
+			points = append(points, plotter.XY{X: at(i), Y: float64(v)})
+		}
+		return points
+	}
+	for i := range columns {
+		from, to := i*len(probabilities)/columns, (i+1)*len(probabilities)/columns
+		column := probabilities[from:to]
+		x := at((from + to) / 2)
+		points = append(points,
+			plotter.XY{X: x, Y: float64(slices.Min(column))}, plotter.XY{X: x, Y: float64(slices.Max(column))})
+	}
+	return points
 }
 
 // A spanOfTime is from and to in seconds.

@@ -78,6 +78,8 @@ func (s *fakeStream) Alloc(_ pass.DType, n int) (Memory, error) {
 	return m, nil
 }
 
+func (s *fakeStream) NewCache(pass.CacheConfig) (Memory, error) { return s.Alloc(pass.F32, 4) }
+
 func (s *fakeStream) Write(_ context.Context, m Memory, at int, data []uint32) error {
 	if !s.busy.TryLock() {
 		return errors.New("write beside other work")

@@ -38,6 +38,7 @@ func newRecorder(s *session, number uint32, opt pass.RecordOptions) *recorder {
 			Math:   opt.Math,
 			places: map[pass.Ref]Place{},
 			params: map[pass.Ref]Memory{},
+			caches: map[pass.Ref]Memory{},
 		},
 		held: map[*shared]bool{},
 	}
@@ -67,12 +68,18 @@ func (r *recorder) Do(ops ...pass.Op) {
 // add records a checked op after looking up its handles.
 func (r *recorder) add(op pass.Checked) error {
 	for _, p := range op.Params {
-		if err := r.useParam(p); err != nil {
-			return fmt.Errorf("%s: %w", op.Op.Name(), err)
+		if err := r.useParam(p.Param); err != nil {
+			return fmt.Errorf("%s: %s: %w", op.Op.Name(), p.Name, err)
 		}
 	}
 	step := len(r.plan.Steps)
 	writes := false
+	for _, u := range op.Caches {
+		if err := r.useCache(u.Cache); err != nil {
+			return fmt.Errorf("%s: %s: %w", op.Op.Name(), u.Name, err)
+		}
+		writes = writes || u.Access&pass.Write != 0
+	}
 	for _, a := range op.Args {
 		if err := r.useArg(a, step); err != nil {
 			return fmt.Errorf("%s: %s: %w", op.Op.Name(), a.Name, err)
@@ -106,6 +113,18 @@ func (r *recorder) useParam(p pass.Param) error {
 	}
 	r.holdLocked(s)
 	r.plan.params[p.Ref()] = s.mem
+	return nil
+}
+
+func (r *recorder) useCache(h pass.Cache) error {
+	s, err := r.s.cache(h)
+	if err != nil {
+		return err
+	}
+	r.plan.caches[h.Ref()] = s.mem
+	r.s.d.mu.Lock()
+	defer r.s.d.mu.Unlock()
+	r.holdLocked(s)
 	return nil
 }
 

@@ -35,11 +35,13 @@ type Hardware interface {
 type Memory interface{ Free() }
 
 // A Stream is the ordered queue of one session. Its calls come one at a time, except
-// that Alloc, Free and Compile may come while parts are in flight. Host data are
+// that Alloc, NewCache, Free and Compile may come while parts are in flight. Host data are
 // words: the bits of float32 or uint32 elements.
 type Stream interface {
 	// Alloc makes memory of n zero elements of 4 bytes.
 	Alloc(t pass.DType, n int) (Memory, error)
+	// NewCache makes empty memory for keys and values, of a checked configuration.
+	NewCache(cfg pass.CacheConfig) (Memory, error)
 	// Write and Read move elements from offset on; no part is in flight meanwhile.
 	Write(ctx context.Context, m Memory, offset int, data []uint32) error
 	Read(ctx context.Context, m Memory, offset int, data []uint32) error
@@ -92,6 +94,7 @@ type Plan struct {
 
 	places map[pass.Ref]Place
 	params map[pass.Ref]Memory
+	caches map[pass.Ref]Memory
 }
 
 // A Temp is memory that is needed from step First (−1: filled before the first step)
@@ -121,3 +124,6 @@ func (p *Plan) Place(b pass.Buffer) Place { return p.places[b.Ref()] }
 
 // Param returns what Hardware.Load made of a param of the plan.
 func (p *Plan) Param(h pass.Param) Memory { return p.params[h.Ref()] }
+
+// Cache returns what Stream.NewCache made of a cache of the plan.
+func (p *Plan) Cache(h pass.Cache) Memory { return p.caches[h.Ref()] }

@@ -23,6 +23,7 @@ type session struct {
 
 	mu         sync.Mutex
 	buffers    table[*shared]
+	caches     table[*shared]
 	recordings map[*recording]struct{}
 	recorded   uint32 // recordings so far
 	queue      []*run // from head on
@@ -136,6 +137,73 @@ func (s *session) Free(b pass.Buffer) error {
 	}
 	s.d.release(m)
 	return nil
+}
+
+func (s *session) NewCache(cfg pass.CacheConfig) (h pass.Cache, err error) {
+	defer guard(s.d.name, "new cache", &err)
+	if err := s.usable(); err != nil {
+		return h, s.wrap("new cache", err)
+	}
+	cfg, err = cfg.Check()
+	if err != nil {
+		return h, s.wrap("new cache", err)
+	}
+	mem, err := s.stream.NewCache(cfg)
+	if err != nil {
+		return h, s.wrap("new cache", fmt.Errorf("%+v: %w", cfg, err))
+	}
+	m := &shared{mem: mem, refs: 1}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		mem.Free()
+		return h, s.wrap("new cache", fmt.Errorf("session: %w", pass.ErrClosed))
+	}
+	id, generation := s.caches.add(m)
+	h = pass.MakeCache(pass.Ref{Device: s.d.number, Session: s.number, ID: id, Generation: generation}, cfg)
+	m.handle = h
+	s.mu.Unlock()
+	return h, nil
+}
+
+func (s *session) FreeCache(h pass.Cache) error {
+	m, err := s.cache(h)
+	if err == nil {
+		s.mu.Lock()
+		_, ok := s.caches.remove(h.Ref().ID, h.Ref().Generation)
+		s.mu.Unlock()
+		if !ok {
+			err = fmt.Errorf("%v: freed: %w", h, pass.ErrClosed)
+		}
+	}
+	if err != nil {
+		return s.wrap("free cache", err)
+	}
+	s.d.release(m)
+	return nil
+}
+
+// cache returns what a handle of a cache names.
+func (s *session) cache(h pass.Cache) (*shared, error) {
+	ref := h.Ref()
+	switch {
+	case h.IsZero():
+		return nil, fmt.Errorf("want a cache, given none: %w", pass.ErrInvalid)
+	case ref.Device != s.d.number:
+		return nil, fmt.Errorf("%v: of another device: %w", h, pass.ErrInvalid)
+	case ref.Session != s.number:
+		return nil, fmt.Errorf("%v: of another session: %w", h, pass.ErrInvalid)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.caches.get(ref.ID, ref.Generation)
+	if !ok {
+		return nil, fmt.Errorf("%v: freed: %w", h, pass.ErrClosed)
+	}
+	if m.handle != h {
+		return nil, fmt.Errorf("%v: no such handle: %w", h, pass.ErrInvalid)
+	}
+	return m, nil
 }
 
 func (s *session) Write(ctx context.Context, v pass.View, data any) (err error) {
@@ -306,9 +374,9 @@ func (s *session) Close() (err error) {
 		errs = append(errs, rec.Close())
 	}
 	s.mu.Lock()
-	buffers := s.buffers.drain()
+	state := append(s.buffers.drain(), s.caches.drain()...)
 	s.mu.Unlock()
-	s.d.release(buffers...)
+	s.d.release(state...)
 	errs = append(errs, s.stream.Close())
 	s.d.mu.Lock()
 	delete(s.d.sessions, s)

@@ -74,7 +74,7 @@ func (e epilogue) flop() float64 {
 	case pass.KindSiLU, pass.KindTanh, pass.KindSigmoid:
 		return 25
 	case pass.KindGELU, pass.KindGELUResidual:
-		return 60
+		return 100
 	}
 	return 1
 }

@@ -73,7 +73,8 @@ type lstm struct {
 	op                 pass.LSTM
 	lengths, rows      items
 	hidden, directions int
-	items, steps       int // of a task; of a block of input products
+	group              int // items of a task
+	ahead              int // steps whose input products are made at once
 	share              bool
 
 	mid     view // output of every other layer below the last
@@ -85,7 +86,7 @@ type lstm struct {
 	runs    uint64
 }
 
-func (p *program) lstm(v pass.LSTM, cost pass.Cost) kernel {
+func (p *program) lstm(v pass.LSTM, cost pass.Cost) []kernel {
 	shape := v.W.Shape().(pass.LSTMShape)
 	k := &lstm{
 		x: p.view(v.X), y: p.view(v.Y), h0: p.view(v.H0), c0: p.view(v.C0), h: p.view(v.H), c: p.view(v.C),
@@ -94,24 +95,24 @@ func (p *program) lstm(v pass.LSTM, cost pass.Cost) kernel {
 		lengths: p.items("lstm", "Lengths", v.Lengths, v.Batch, func(int) int { return v.Time }),
 		rows:    p.items("lstm", "StateRows", v.StateRows, v.Batch, func(b int) int { return b }),
 		hidden:  shape.Hidden, directions: shape.Directions,
-		items: min(v.Batch, lstmItems),
+		group: min(v.Batch, lstmItems),
 		share: cost.FLOP > worthSharing,
 	}
-	k.steps = max(1, min(v.Time, lstmRows/k.items))
+	k.ahead = max(1, min(v.Time, lstmRows/k.group))
 	if shape.Layers > 1 {
 		width := shape.Directions * shape.Hidden
 		k.mid = view{&memory{}, 0, width, v.Time * width}
 		k.midSize = v.Batch * v.Time * width
 	}
-	k.slot = k.items * k.hidden * (4*k.steps + 2)
+	k.slot = k.group * k.hidden * (4*k.ahead + 2)
 	if k.rows.from.given() {
 		k.seen = make([]uint64, v.States)
 	}
-	return k
+	return k.layers()
 }
 
 func (l *lstm) variant() string {
-	return fmt.Sprintf("%d items together, input products of %d steps at once", l.items, l.steps)
+	return fmt.Sprintf("%d items together, input products of %d steps at once", l.group, l.ahead)
 }
 
 func (l *lstm) scratch(slots int) int {
@@ -121,7 +122,37 @@ func (l *lstm) scratch(slots int) int {
 	return l.midSize + slots*l.slot
 }
 
-func (l *lstm) run(t *team) error {
+// An lstmLayer is one layer of an op, a piece of its own: what a layer hands to the
+// next stays in scratch, since nothing of the stream runs between pieces of a step.
+type lstmLayer struct {
+	*lstm
+	index int
+}
+
+func (l *lstm) layers() []kernel {
+	var all []kernel
+	for i := range l.w.cells {
+		all = append(all, lstmLayer{l, i})
+	}
+	return all
+}
+
+func (l lstmLayer) run(t *team) error {
+	if l.index == 0 {
+		if err := l.readNumbers(); err != nil {
+			return err
+		}
+	}
+	if l.midSize > 0 {
+		l.mid.m.floats = t.scratch[:l.midSize]
+	}
+	l.space = t.scratch[l.midSize:]
+	l.layer = l.index
+	return t.do((l.op.Batch+l.group-1)/l.group*l.directions, l.share, l.lstm)
+}
+
+// readNumbers takes lengths and rows of the state from the device.
+func (l *lstm) readNumbers() error {
 	if err := l.lengths.read(l.op.Time); err != nil {
 		return err
 	}
@@ -137,16 +168,6 @@ func (l *lstm) run(t *team) error {
 			l.seen[row] = l.runs
 		}
 	}
-	if l.midSize > 0 {
-		l.mid.m.floats = t.scratch[:l.midSize]
-	}
-	l.space = t.scratch[l.midSize:]
-	for l.layer = range l.w.cells {
-		n := (l.op.Batch + l.items - 1) / l.items * l.directions
-		if err := t.do(n, l.share, l); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -160,8 +181,8 @@ func (l *lstm) output(layer int) *view {
 }
 
 func (l *lstm) task(i, slot int) {
-	first, d := i/l.directions*l.items, i%l.directions
-	lengths := l.lengths.values[first:min(first+l.items, l.op.Batch)]
+	first, d := i/l.directions*l.group, i%l.directions
+	lengths := l.lengths.values[first:min(first+l.group, l.op.Batch)]
 	n := len(lengths)
 	space := l.space[slot*l.slot : (slot+1)*l.slot]
 	h, space := space[:n*l.hidden], space[n*l.hidden:]
@@ -172,8 +193,8 @@ func (l *lstm) task(i, slot int) {
 		steps = max(steps, length)
 	}
 	size := n * 4 * l.hidden // of the gates of a step
-	for from := 0; from < steps; from += l.steps {
-		to := min(from+l.steps, steps)
+	for from := 0; from < steps; from += l.ahead {
+		to := min(from+l.ahead, steps)
 		l.inputs(first, d, lengths, from, to, gates)
 		for s := from; s < to; s++ {
 			l.step(first, d, lengths, s, h, c, gates[(s-from)*size:(s-from+1)*size])

@@ -74,15 +74,13 @@ func (l *ledger) release(bytes int64) { l.held.Add(-bytes) }
 
 // machineMemory returns the bytes that a process may hope for.
 func machineMemory() int64 {
-	limit := int64(64 << 30)
+	most := int64(1) << 62 // that an address reaches
 	if bits.UintSize == 32 {
-		limit = 2 << 30
+		most = 2 << 30
 	}
+	limit := min(64<<30, most)
 	if total, ok := meminfo("MemTotal"); ok {
-		limit = min(limit, total)
-		if bits.UintSize == 64 {
-			limit = total
-		}
+		limit = min(total, most)
 	}
 	if data, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && n > 0 {

@@ -36,7 +36,7 @@ type program struct {
 	cause  error
 }
 
-// A piece is a step, or a part of a long one.
+// A piece is a step, or a part of one.
 type piece struct {
 	step   int
 	kernel kernel
@@ -54,13 +54,17 @@ func (p *program) compile(step int, op pass.Checked) error {
 		return err
 	}
 	for _, part := range parts {
-		k, err := p.kernel(part)
+		kernels, err := p.kernels(part)
 		if err != nil {
 			return err
 		}
-		p.pieces = append(p.pieces, piece{step, k})
-		p.costs = append(p.costs, cost(part))
-		p.scratch = max(p.scratch, k.scratch(p.stream.h.pool.size))
+		c := cost(part)
+		share := 1 / float64(len(kernels))
+		for _, k := range kernels {
+			p.pieces = append(p.pieces, piece{step, k})
+			p.costs = append(p.costs, pass.Cost{FLOP: c.FLOP * share, Bytes: c.Bytes * share})
+			p.scratch = max(p.scratch, k.scratch(p.stream.h.pool.size))
+		}
 	}
 	return nil
 }
@@ -109,22 +113,23 @@ func cut(op pass.Checked, rate pass.Cost) ([]pass.Checked, error) {
 	return []pass.Checked{op}, nil
 }
 
-func (p *program) kernel(op pass.Checked) (kernel, error) {
+// kernels returns what computes an op, to be run one after the other.
+func (p *program) kernels(op pass.Checked) ([]kernel, error) {
 	switch v := op.Op.(type) {
-	case pass.Gemm:
-		return p.gemm(v, op.Cost), nil
-	case pass.Conv1D:
-		return p.conv1d(v, op.Cost), nil
 	case pass.LSTM:
 		return p.lstm(v, op.Cost), nil
+	case pass.Gemm:
+		return []kernel{p.gemm(v, op.Cost)}, nil
+	case pass.Conv1D:
+		return []kernel{p.conv1d(v, op.Cost)}, nil
 	case pass.Map:
-		return p.mapping(v, cost(op)), nil
+		return []kernel{p.mapping(v, cost(op))}, nil
 	case pass.Magnitude:
-		return p.magnitude(v, op.Cost), nil
+		return []kernel{p.magnitude(v, op.Cost)}, nil
 	case pass.Copy:
-		return p.copying(v), nil
+		return []kernel{p.copying(v)}, nil
 	case pass.Fill:
-		return p.fill(v), nil
+		return []kernel{p.fill(v)}, nil
 	}
 	return nil, fmt.Errorf("%s: %w", op.Op.Name(), pass.ErrUnsupported)
 }
@@ -144,6 +149,7 @@ func (p *program) Submit(job *backend.Job, from, to int) (backend.Ticket, error)
 	if err := p.do(job, from, to); err != nil {
 		p.failed, p.cause = job.Serial, err
 		p.unbind()
+		p.stream.team.scratch = nil
 		return &ticket{err}, nil
 	}
 	return &succeeded, nil
@@ -171,6 +177,7 @@ func (p *program) do(job *backend.Job, from, to int) (err error) {
 			copy(job.Outputs[i], p.memory(o.Place).words[o.Offset:o.Offset+o.Len])
 		}
 		p.unbind()
+		p.stream.team.scratch = nil
 	}
 	return nil
 }
@@ -191,7 +198,6 @@ func (p *program) unbind() {
 	for i := range p.temps {
 		p.temps[i].Free()
 	}
-	p.stream.team.scratch = nil
 }
 
 // memory returns where a buffer lies.
@@ -202,7 +208,7 @@ func (p *program) memory(at backend.Place) *memory {
 	return &p.temps[at.Index]
 }
 
-// Free implements backend.Program.
+// Free implements backend.Program. Another program of the stream may run meanwhile.
 func (p *program) Free() {
 	p.unbind()
 	p.stream.leave()

@@ -1,0 +1,259 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/backend"
+)
+
+// program is a compiled recording: a command for each dispatch, and what a run adds in
+// front and behind.
+type program struct {
+	s          *stream
+	plan       *backend.Plan
+	dispatches []dispatch
+	pieces     []pass.Cost
+	colours    []int // workspace buffer of each temporary, -1: none
+	words      []int // of the workspace buffers that it needs; scratch comes last
+	scratch    int   // index of the first scratch buffer
+	fixed      extra
+
+	uniforms  *memory // the words of all dispatches, a block each
+	constants *memory // fixed words of the ops
+	launches  []*launch
+	current   *launch
+	commands  []driver.Command // of the part that is submitted
+
+	// Bound to the workspace of one generation.
+	generation int
+	buffers    []*memory // of the workspace
+	run        []driver.Command
+	marks      []driver.Command
+	groups     []driver.BindGroupID // all, to be destroyed
+}
+
+// blockBytes is what one dispatch binds as its uniform block. It is a multiple of every
+// device's alignment for uniform bindings.
+const (
+	blockBytes = 256
+	blockWords = blockBytes / 4
+)
+
+// dispatchBytes is the cost of a dispatch beside that of its work, as memory moved: a
+// few microseconds on the device that Rate describes.
+const dispatchBytes = 100e3
+
+func newProgram(s *stream, c *compiler) *program {
+	p := &program{s: s, plan: c.plan, dispatches: c.dispatches, fixed: c.extra}
+	p.colours, p.words = c.plan.Colour()
+	p.scratch = len(p.words)
+	p.words = append(p.words, c.extra.scratch...)
+	for _, d := range p.dispatches {
+		d.cost.Bytes = max(d.cost.Bytes, dispatchBytes)
+		p.pieces = append(p.pieces, d.cost)
+	}
+	if p.pieces == nil {
+		p.pieces = []pass.Cost{{Bytes: dispatchBytes}}
+	}
+	return p
+}
+
+// prepare makes everything that the first run needs.
+func (p *program) prepare(ctx context.Context) error {
+	if err := p.uploadConstants(ctx); err != nil {
+		return err
+	}
+	l, err := p.newLaunch()
+	if err != nil {
+		return err
+	}
+	p.launches = append(p.launches, l)
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if err := p.s.workspace.grow(p.s.d, p.words); err != nil {
+		return err
+	}
+	return p.rebind()
+}
+
+func (p *program) uploadConstants(ctx context.Context) error {
+	u := newUpload(p.s.d, p.s.timeline)
+	defer u.close()
+	var err error
+	if n := len(p.dispatches); n > 0 {
+		if p.uniforms, err = p.s.d.alloc("uniforms", n*blockWords); err != nil {
+			return err
+		}
+		blocks := make([]uint32, n*blockWords)
+		for i, d := range p.dispatches {
+			if len(d.words) > blockWords {
+				return fmt.Errorf("%s: want at most %d uniform words, given %d: %w", d.label, blockWords, len(d.words), pass.ErrUnsupported)
+			}
+			copy(blocks[i*blockWords:], d.words)
+		}
+		if err := u.write(ctx, p.uniforms, 0, blocks); err != nil {
+			return err
+		}
+	}
+	if fixed := p.fixed.fixed; len(fixed) > 0 {
+		if p.constants, err = p.s.d.alloc("constants", len(fixed)); err != nil {
+			return err
+		}
+		if err := u.write(ctx, p.constants, 0, fixed); err != nil {
+			return err
+		}
+	}
+	return u.flush(ctx)
+}
+
+// rebind binds the program to the stream's workspace as it is. The stream is locked.
+func (p *program) rebind() error {
+	w := &p.s.workspace
+	if p.run != nil && p.generation == w.generation {
+		return nil
+	}
+	b := binder{p: p, buffers: w.buffers}
+	err := b.bind()
+	if err != nil {
+		b.undo()
+		return err
+	}
+	p.unbind()
+	p.generation, p.buffers = w.generation, w.buffers
+	p.run, p.marks, p.groups = b.run, b.marks, b.groups
+	return nil
+}
+
+func (p *program) unbind() {
+	for _, g := range p.groups {
+		p.s.d.check(p.s.d.drv.DestroyBindGroup(g))
+	}
+	p.groups, p.run, p.marks = nil, nil, nil
+}
+
+// A binder makes the bind groups of a program.
+type binder struct {
+	p       *program
+	buffers []*memory
+	run     []driver.Command
+	marks   []driver.Command
+	groups  []driver.BindGroupID
+	written []driver.BufferID
+}
+
+func (b *binder) undo() {
+	for _, g := range b.groups {
+		b.p.s.d.check(b.p.s.d.drv.DestroyBindGroup(g))
+	}
+}
+
+func (b *binder) bind() error {
+	d := b.p.s.d
+	b.run = make([]driver.Command, 0, len(b.p.dispatches))
+	for i := range b.p.dispatches {
+		c := &b.p.dispatches[i]
+		bindings, err := b.bindings(i, c)
+		if err == nil {
+			var g driver.BindGroupID
+			if g, err = d.drv.CreateBindGroup(c.kernel.id, bindings); err == nil {
+				b.groups = append(b.groups, g)
+				b.run = append(b.run, driver.Dispatch(c.kernel.id, g, uint32(c.groups[0]), uint32(c.groups[1]), uint32(c.groups[2])))
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("dispatch %d: %s: %w", i, c.label, err)
+		}
+	}
+	return b.mark()
+}
+
+// mark makes the marks that depend on everything that the program writes: a chain, if
+// that is more than one dispatch can bind.
+func (b *binder) mark() error {
+	t := b.p.s.timeline
+	for chunk := range slices.Chunk(b.written, t.marked()) {
+		if err := b.link(chunk); err != nil {
+			return err
+		}
+	}
+	if b.written == nil {
+		return b.link(nil)
+	}
+	return nil
+}
+
+func (b *binder) link(written []driver.BufferID) error {
+	k, g, err := b.p.s.timeline.after(written)
+	if err != nil {
+		return err
+	}
+	b.groups = append(b.groups, g)
+	b.marks = append(b.marks, driver.Dispatch(k.id, g, 1, 1, 1))
+	return nil
+}
+
+func (b *binder) bindings(i int, c *dispatch) ([]driver.Binding, error) {
+	list := make([]driver.Binding, 1, 1+len(c.operands))
+	list[0] = driver.Binding{Buffer: b.p.uniforms.id, Offset: uint64(i) * blockBytes, Size: blockBytes}
+	for k, o := range c.operands {
+		m := b.memory(o)
+		first, end := o.first, o.end
+		if m == nil || first >= m.words { // an empty range
+			kind, at := spareRead, 0
+			if o.write {
+				kind, at = spareWrite, k
+			}
+			var err error
+			if m, err = b.p.s.d.spareMemory(kind); err != nil {
+				return nil, err
+			}
+			align := int(b.p.s.d.limits.StorageOffsetAlignment) / 4
+			first, end = at*align, at*align+leastWords
+		} else if o.write && m != b.p.s.timeline.state && !slices.Contains(b.written, m.id) {
+			b.written = append(b.written, m.id)
+		}
+		list = append(list, driver.Binding{Buffer: m.id, Offset: 4 * uint64(first), Size: 4 * uint64(max(end, first+1)-first)})
+	}
+	return list, nil
+}
+
+// memory returns where an operand lies; nil if it has no elements.
+func (b *binder) memory(o operand) *memory {
+	switch {
+	case o.memory != nil:
+		return o.memory
+	case o.fixed:
+		return b.p.constants
+	case o.scratch > 0:
+		return b.buffers[b.p.scratch+o.scratch-1]
+	}
+	return b.p.at(o.place, b.buffers)
+}
+
+// at returns the memory of a place; nil for a temporary without elements.
+func (p *program) at(place backend.Place, workspace []*memory) *memory {
+	if place.State {
+		return p.plan.States[place.Index].(*memory)
+	}
+	if c := p.colours[place.Index]; c >= 0 {
+		return workspace[c]
+	}
+	return nil
+}
+
+// Pieces implements backend.Program: each dispatch is one.
+func (p *program) Pieces() []pass.Cost { return p.pieces }
+
+// Free implements backend.Program.
+func (p *program) Free() {
+	p.unbind()
+	for _, l := range p.launches {
+		l.free(p.s.d)
+	}
+	p.uniforms.Free()
+	p.constants.Free()
+}

@@ -1,0 +1,226 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+)
+
+// Uploads go through a ring of buffers, so that the host fills one while the device
+// copies from others. Letting the library stage them instead would keep a copy of
+// everything until the next submission.
+const (
+	stagingSlots = 4
+	slotWords    = 1 << 20 // 4 MiB; the ring has 16
+)
+
+// staging is the ring of a device.
+type staging struct {
+	d     *device
+	slots chan *slot // those that nobody fills
+}
+
+// A slot is one buffer of the ring, and host memory of the same size.
+type slot struct {
+	id   driver.BufferID // 0: not made yet
+	host []uint32
+}
+
+func newStaging(d *device) *staging {
+	s := &staging{d: d, slots: make(chan *slot, stagingSlots)}
+	for range stagingSlots {
+		s.slots <- &slot{}
+	}
+	return s
+}
+
+// take returns a slot. What the device still copies from it need not be done.
+func (s *staging) take(ctx context.Context) (*slot, error) {
+	select {
+	case t := <-s.slots:
+		return t, nil
+	default:
+	}
+	select {
+	case t := <-s.slots:
+		return t, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// free frees the buffers. All slots have been given back.
+func (s *staging) free() {
+	for range stagingSlots {
+		s.d.drop((<-s.slots).id)
+	}
+}
+
+// slotWords returns how many words a slot of the device's ring has.
+func (d *device) slotWords() int { return int(min(slotWords, d.limits.MaxBufferSize/4)) }
+
+// An upload brings words to memory. They are on their way after flush at the latest.
+// Where memory can be mapped they are written in place.
+type upload struct {
+	d        *device
+	t        *timeline
+	slot     *slot
+	used     int // words of the slot
+	targets  []*memory
+	commands []driver.Command
+}
+
+func newUpload(d *device, t *timeline) *upload { return &upload{d: d, t: t} }
+
+// close gives the slot back. What was not flushed is dropped.
+func (u *upload) close() {
+	if u.slot != nil {
+		u.d.staging.slots <- u.slot
+		u.slot = nil
+	}
+}
+
+// write brings data to m from word at on.
+func (u *upload) write(ctx context.Context, m *memory, at int, data []uint32) error {
+	if u.d.mapped {
+		return u.d.drv.WriteMapped(ctx, m.id, 4*uint64(at), bytesOf(data), u.d.watchdog)
+	}
+	return u.stream(ctx, m, at, len(data), func(dst []uint32, from int) error {
+		copy(dst, data[from:])
+		return nil
+	})
+}
+
+// stream brings words to m from word at on. fill makes the words from one on.
+func (u *upload) stream(ctx context.Context, m *memory, at, words int, fill func(dst []uint32, from int) error) error {
+	for from := 0; from < words; {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := u.reserve(ctx); err != nil {
+			return err
+		}
+		n := min(len(u.slot.host)-u.used, words-from)
+		chunk := u.slot.host[u.used:][:n]
+		if err := fill(chunk, from); err != nil {
+			return err
+		}
+		if u.d.mapped {
+			if err := u.d.drv.WriteMapped(ctx, m.id, 4*uint64(at+from), bytesOf(chunk), u.d.watchdog); err != nil {
+				return err
+			}
+		} else {
+			u.commands = append(u.commands, driver.Copy(m.id, 4*uint64(at+from), u.slot.id, 4*uint64(u.used), 4*uint64(n)))
+			u.used += n
+			if !slices.Contains(u.targets, m) {
+				u.targets = append(u.targets, m)
+			}
+		}
+		from += n
+	}
+	return nil
+}
+
+// reserve makes sure that there is a slot with room.
+func (u *upload) reserve(ctx context.Context) error {
+	if u.slot != nil && u.used == len(u.slot.host) {
+		if err := u.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if u.slot == nil {
+		s, err := u.d.staging.take(ctx)
+		if err != nil {
+			return err
+		}
+		u.slot, u.used = s, 0
+	}
+	if u.slot.host == nil {
+		u.slot.host = make([]uint32, u.d.slotWords())
+	}
+	if u.slot.id == 0 && !u.d.mapped {
+		id, err := u.d.buffer("staging", len(u.slot.host), driver.MapWrite|driver.CopySrc)
+		if err != nil {
+			return fmt.Errorf("staging: %w", err)
+		}
+		u.slot.id = id
+	}
+	return nil
+}
+
+// flush submits what has gathered.
+func (u *upload) flush(ctx context.Context) error {
+	if len(u.commands) == 0 {
+		return nil
+	}
+	// The device may copy from the slot for its last user: this waits for it.
+	if err := u.d.drv.WriteMapped(ctx, u.slot.id, 0, bytesOf(u.slot.host[:u.used]), u.d.watchdog); err != nil {
+		return err
+	}
+	commands, err := u.commands, error(nil)
+	for _, m := range u.targets {
+		if commands, err = u.t.markAfter(commands, m); err != nil {
+			return err
+		}
+	}
+	if _, err := u.t.submit(commands, len(u.targets)); err != nil {
+		return err
+	}
+	u.commands, u.targets = commands[:0], u.targets[:0]
+	u.close()
+	return nil
+}
+
+// bytesOf returns the memory of words.
+func bytesOf(words []uint32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))
+}
+
+// read copies words of m from word at on to the host, in pieces of a slot's size.
+func (s *stream) read(ctx context.Context, m *memory, at int, data []uint32) error {
+	if s.d.mapped {
+		return s.d.drv.ReadMapped(ctx, m.id, 4*uint64(at), bytesOf(data), s.d.watchdog)
+	}
+	for len(data) > 0 {
+		n := min(len(data), s.d.slotWords()-markWords)
+		if err := s.fetch(ctx, m, at, data[:n]); err != nil {
+			return err
+		}
+		at, data = at+n, data[n:]
+	}
+	return nil
+}
+
+// fetch reads through a staging buffer that the stream keeps.
+func (s *stream) fetch(ctx context.Context, m *memory, at int, data []uint32) error {
+	if s.fetchWords < markWords+len(data) {
+		id, err := s.d.buffer("read", markWords+len(data), driver.MapRead|driver.CopyDst)
+		if err != nil {
+			return err
+		}
+		s.d.drop(s.fetchID)
+		s.fetchID, s.fetchWords = id, markWords+len(data)
+	}
+	commands, err := s.timeline.markAfter(nil, m)
+	if err != nil {
+		return err
+	}
+	commands = append(commands,
+		driver.Copy(s.fetchID, 4*markWords, m.id, 4*uint64(at), 4*uint64(len(data))),
+		s.timeline.copyMark(s.fetchID))
+	want, err := s.timeline.submit(commands, 1)
+	if err != nil {
+		return err
+	}
+	var words [markWords]uint32
+	if err := s.d.drv.ReadMapped(ctx, s.fetchID, 0, bytesOf(words[:]), s.d.watchdog); err != nil {
+		return err
+	}
+	if err := checkCount(words[:], want); err != nil {
+		return err
+	}
+	return s.d.drv.ReadMapped(ctx, s.fetchID, 4*markWords, bytesOf(data), s.d.watchdog)
+}
