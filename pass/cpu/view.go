@@ -40,7 +40,8 @@ func (v *view) words(b, r, n int) []uint32 {
 type items struct {
 	op, name string
 	values   []int
-	from     view // where they are read from; not given: they are fixed
+	from     view  // where they are read from; not given: they are fixed
+	plus     int64 // added to what is read
 }
 
 // items resolves l, which stands for otherwise(b) if it is zero.
@@ -55,13 +56,15 @@ func (p *program) items(op, name string, l pass.Items, batch int, otherwise func
 	return s
 }
 
-// read takes the numbers from the device, and checks that they are at most most.
+// read takes the numbers from the device, and checks that they are at most most, which
+// is below 0 where no number is right.
 func (s *items) read(most int) error {
 	if !s.from.given() || len(s.values) == 0 {
 		return nil
 	}
-	for b, n := range s.from.words(0, 0, len(s.values)) {
-		if uint64(n) > uint64(most) {
+	for b, word := range s.from.words(0, 0, len(s.values)) {
+		n := int64(word) + s.plus
+		if n > int64(most) {
 			return fmt.Errorf("%s: %s: item %d: want 0 to %d, given %d: %w", s.op, s.name, b, most, n, pass.ErrInvalid)
 		}
 		s.values[b] = int(n)
@@ -74,7 +77,7 @@ func (p *program) index(op, name string, x pass.Index, batch int) items {
 	n, _ := x.Const()
 	v, each := x.View()
 	s := p.items(op, name, pass.Items{}, batch, func(int) int { return n })
-	s.from = p.view(v)
+	s.from, s.plus = p.view(v), int64(x.Addend())
 	if !each && s.from.given() {
 		s.values = s.values[:1]
 	}
