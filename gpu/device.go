@@ -30,6 +30,7 @@ type device struct {
 	drv      driver.Device
 	adapter  driver.Adapter
 	limits   driver.Limits
+	rate     pass.Cost
 	mapped   bool // buffers can be written and read where they are
 	provider string
 	watchdog time.Duration
@@ -51,7 +52,7 @@ func newDevice(drv driver.Device, adapter driver.Adapter, opt options) pass.Devi
 
 func newHardware(drv driver.Device, adapter driver.Adapter, opt options) *device {
 	d := &device{
-		drv: drv, adapter: adapter, limits: drv.Limits(),
+		drv: drv, adapter: adapter, limits: drv.Limits(), rate: slowRate(adapter),
 		mapped:   drv.Features()&driver.FeatureMappedStorage != 0 && !opt.staged,
 		provider: opt.provider, watchdog: opt.watchdog, log: opt.log,
 		kernels: newKernels(drv), compile: (*compiler).compile,
@@ -100,10 +101,13 @@ func (d *device) whyMapped() string {
 	return fmt.Sprintf("a %s adapter; uploads are staged", kindOf(d.adapter))
 }
 
-// Rate implements backend.Hardware: a slow integrated GPU, or the cores of a small
-// machine. The pace that parts are cut by is corrected by what they take.
-func (d *device) Rate() pass.Cost {
-	if kindOf(d.adapter) == kindSoftware {
+// Rate implements backend.Hardware.
+func (d *device) Rate() pass.Cost { return d.rate }
+
+// slowRate is that of a slow integrated GPU, or of the cores of a small machine. The
+// pace that parts are cut by is corrected by what they take.
+func slowRate(a driver.Adapter) pass.Cost {
+	if kindOf(a) == kindSoftware {
 		return pass.Cost{FLOP: 5e9, Bytes: 4e9}
 	}
 	return pass.Cost{FLOP: 100e9, Bytes: 20e9}
