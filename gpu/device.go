@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -213,14 +214,15 @@ func (d *device) raise(serial driver.Serial) {
 	}
 }
 
-// first returns the first error that the device met while it worked, which explains
-// the ones after it, or else err.
+// first returns err, or in its place the first error that the device met while it
+// worked, if that explains it: a timeout, or the loss of the device.
 func (d *device) first(err error) error {
 	if err == nil {
 		return nil
 	}
-	if e := d.drv.Err(); e != nil {
-		return e
+	first := d.drv.Err()
+	if first != nil && (errors.Is(err, pass.ErrTimeout) || errors.Is(first, pass.ErrDeviceLost)) {
+		return first
 	}
 	return err
 }
