@@ -32,6 +32,11 @@ func renamed(a driver.Adapter, name string) driver.Adapter {
 	return a
 }
 
+func unknown(a driver.Adapter) driver.Adapter {
+	a.Type = driver.Unknown
+	return a
+}
+
 // limited returns an adapter whose limits are the standard's, with changes.
 func limited(a driver.Adapter, change func(*driver.Limits)) driver.Adapter {
 	a.Limits = drivertest.DefaultLimits()
@@ -85,7 +90,8 @@ func TestRanking(t *testing.T) {
 		{"one only through Direct3D", offered(through(nvidia, driver.D3D12), intel, through(intel, driver.D3D12)), request{}, "NVIDIA:1:d3d12 Intel(R):2:vulkan+d3d12"},
 		{"software is no part of a hardware device", offered(renamed(lvp, "X"), driver.Adapter{Name: "X", API: driver.D3D12, Type: driver.Discrete}), request{}, "X:1:d3d12 X:0:vulkan"},
 		{"OpenGL never", offered(through(nvidia, driver.OtherAPI)), request{}, "NVIDIA:0:other"},
-		{"kind from the API that knows it", offered(func() driver.Adapter { a := nvidia; a.Type = driver.Unknown; return a }(), through(nvidia, driver.D3D12), intel), request{}, "NVIDIA:1:vulkan+d3d12 Intel(R):2:vulkan"},
+		{"kind from the API that knows it", offered(unknown(nvidia), through(nvidia, driver.D3D12), intel), request{}, "NVIDIA:1:vulkan+d3d12 Intel(R):2:vulkan"},
+		{"kind from the preferred API", offered(intel, nvidia, unknown(through(nvidia, driver.D3D12))), request{}, "NVIDIA:1:vulkan+d3d12 Intel(R):2:vulkan"},
 		{"API asked for", offered(through(nvidia, driver.D3D12), intel, through(intel, driver.D3D12)), request{api: driver.Vulkan}, "NVIDIA:0:d3d12 Intel(R):1:vulkan+d3d12"},
 		{"limits too low", offered(limited(nvidia, func(l *driver.Limits) { l.MaxInvocations = 32 }), intel), request{}, "NVIDIA:0:vulkan Intel(R):1:vulkan"},
 		{"named software", offered(nvidia, lvp), request{adapter: "llvmpipe"}, "NVIDIA:0:vulkan llvmpipe:1:vulkan"},

@@ -16,9 +16,9 @@ type compiler struct {
 	kernels    *kernels
 	limits     driver.Limits
 	plan       *backend.Plan
-	budget     float64      // most FLOP of one dispatch, for the sake of watchdogs; 0: any number
-	step       pass.Checked // the op being compiled, before it was cut
+	budget     float64 // most FLOP of one dispatch, for the sake of watchdogs; 0: any number
 	extra      extra
+	state      *memory // of the stream: where kernels report what is wrong; see status
 	dispatches []dispatch
 }
 
@@ -56,8 +56,6 @@ type kernel struct {
 // compile turns all steps into dispatches.
 func (c *compiler) compile() error {
 	for i, step := range c.plan.Steps {
-		c.step = step
-		c.extra.release()
 		if err := c.op(step); err != nil {
 			return fmt.Errorf("op %d: %s: %w", i, step.Op.Name(), err)
 		}
@@ -92,6 +90,7 @@ func (c *compiler) op(step pass.Checked) error {
 
 // whole compiles an op whose arguments fit their bindings.
 func (c *compiler) whole(step pass.Checked) error {
+	c.extra.release()
 	switch op := step.Op.(type) {
 	case pass.Gemm:
 		return c.gemm(op, step.Cost)

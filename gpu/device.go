@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -30,6 +31,7 @@ type device struct {
 	drv      driver.Device
 	adapter  driver.Adapter
 	limits   driver.Limits
+	rate     pass.Cost
 	mapped   bool // buffers can be written and read where they are
 	provider string
 	watchdog time.Duration
@@ -51,7 +53,7 @@ func newDevice(drv driver.Device, adapter driver.Adapter, opt options) pass.Devi
 
 func newHardware(drv driver.Device, adapter driver.Adapter, opt options) *device {
 	d := &device{
-		drv: drv, adapter: adapter, limits: drv.Limits(),
+		drv: drv, adapter: adapter, limits: drv.Limits(), rate: slowRate(adapter),
 		mapped:   drv.Features()&driver.FeatureMappedStorage != 0 && !opt.staged,
 		provider: opt.provider, watchdog: opt.watchdog, log: opt.log,
 		kernels: newKernels(drv), compile: (*compiler).compile,
@@ -100,10 +102,13 @@ func (d *device) whyMapped() string {
 	return fmt.Sprintf("a %s adapter; uploads are staged", kindOf(d.adapter))
 }
 
-// Rate implements backend.Hardware: a slow integrated GPU, or the cores of a small
-// machine. The pace that parts are cut by is corrected by what they take.
-func (d *device) Rate() pass.Cost {
-	if kindOf(d.adapter) == kindSoftware {
+// Rate implements backend.Hardware.
+func (d *device) Rate() pass.Cost { return d.rate }
+
+// slowRate is that of a slow integrated GPU, or of the cores of a small machine. The
+// pace that parts are cut by is corrected by what they take.
+func slowRate(a driver.Adapter) pass.Cost {
+	if kindOf(a) == kindSoftware {
 		return pass.Cost{FLOP: 5e9, Bytes: 4e9}
 	}
 	return pass.Cost{FLOP: 100e9, Bytes: 20e9}
@@ -209,14 +214,15 @@ func (d *device) raise(serial driver.Serial) {
 	}
 }
 
-// first returns the first error that the device met while it worked, which explains
-// the ones after it, or else err.
+// first returns err, or in its place the first error that the device met while it
+// worked, if that explains it: a timeout, or the loss of the device.
 func (d *device) first(err error) error {
 	if err == nil {
 		return nil
 	}
-	if e := d.drv.Err(); e != nil {
-		return e
+	first := d.drv.Err()
+	if first != nil && (errors.Is(err, pass.ErrTimeout) || errors.Is(first, pass.ErrDeviceLost)) {
+		return first
 	}
 	return err
 }

@@ -102,7 +102,7 @@ func (k *kernels) compile(want kernel, source string, bindings []driver.BindingK
 
 // String names the kernel for messages: shader, entry point and constants.
 func (k kernel) String() string {
-	return fmt.Sprintf("%s.%s%v", k.shader, k.entry, k.values)
+	return k.shader + "." + k.entry + strings.TrimPrefix(fmt.Sprint(map[string]any(k.values)), "map")
 }
 
 // brief is an error cut to its first lines: a compiler's message may quote the source.

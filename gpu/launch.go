@@ -13,11 +13,11 @@ import (
 // its last mark and its outputs. It belongs to the program and not to the job, because
 // jobs whose runs nobody closes pile up.
 type launch struct {
-	up, down  driver.BufferID
-	upHost    []uint32 // serial, status 0, inputs
-	downHost  []uint32 // mark, outputs
-	inFlight  int      // parts
-	waitFirst bool     // downHost holds the mark alone: outputs are read straight to where they go
+	up, down driver.BufferID
+	upHost   []uint32 // serial, status 0, inputs
+	downHost []uint32 // mark, outputs
+	direct   bool     // downHost holds the mark alone: outputs are read straight to where they go
+	inFlight int      // parts
 }
 
 // Inputs and outputs up to transferWords travel through one buffer and one copy on the
@@ -52,7 +52,7 @@ func (p *program) newLaunch() (*launch, error) {
 	if outputs <= transferWords {
 		l.downHost = make([]uint32, markWords+outputs)
 	} else {
-		l.waitFirst = true
+		l.direct = true
 	}
 	var err error
 	if l.up, err = d.buffer("inputs", len(l.upHost), driver.MapWrite|driver.CopySrc); err != nil {
@@ -280,7 +280,7 @@ func (t *ticket) wait() error {
 	}
 	at := markWords
 	for i, n := range t.job.Outputs {
-		if !l.waitFirst {
+		if !l.direct {
 			at += copy(t.job.Outputs[i], host[at:])
 			continue
 		}

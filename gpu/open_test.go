@@ -189,10 +189,18 @@ func TestOpenDoesNothingOnceCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p := fake(nvidia)
-	_, err := on(p).open(ctx, Config{})
+	asked := make(chan bool, 1)
+	s := system{environment(), func(request) (driver.Provider, error) {
+		asked <- true
+		return fake(nvidia), nil
+	}}
+	_, err := s.open(ctx, Config{})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, p.Opened)
+	select {
+	case <-asked:
+		require.Fail(t, "the provider was asked")
+	case <-time.After(20 * time.Millisecond):
+	}
 }
 
 type panics struct{ *drivertest.Provider }

@@ -26,6 +26,25 @@ type rig struct {
 	hw   *device
 	fake *drivertest.Device // nil on a real device
 	left driver.Ledger      // what was alive when the driver's device was closed
+
+	mu      sync.Mutex
+	streams []*stream // in the order in which they were opened
+}
+
+// observed is the device of a rig, which lists the streams that are opened.
+type observed struct {
+	*device
+	r *rig
+}
+
+func (o observed) NewStream(cfg pass.SessionConfig) (backend.Stream, error) {
+	s, err := o.device.NewStream(cfg)
+	if err == nil {
+		o.r.mu.Lock()
+		o.r.streams = append(o.r.streams, s.(*stream))
+		o.r.mu.Unlock()
+	}
+	return s, err
 }
 
 // lastLook records what is alive when a device is closed.
@@ -47,11 +66,12 @@ func newRig(t testing.TB, drv driver.Device, a driver.Adapter, opt options, wrap
 	r.hw = newHardware(&lastLook{drv, r}, a, opt)
 	r.hw.compile = rigCompile
 	r.hw.kernels.expand = rigExpand
-	r.Device = backend.New(r.hw)
+	r.Device = backend.New(observed{r.hw, r})
 	t.Cleanup(func() {
 		r.Close()
 		r.left.InFlight = 0
 		require.Zero(t, r.left, "what was alive when the device was closed")
+		require.Zero(t, drv.Ledger(), "what is alive after")
 	})
 	return r
 }

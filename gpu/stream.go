@@ -132,7 +132,7 @@ func (w *workspace) bytes() int {
 
 // Compile implements backend.Stream.
 func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (backend.Program, error) {
-	c := &compiler{kernels: s.d.kernels, limits: s.d.limits, plan: plan, budget: dispatchSeconds * s.d.Rate().FLOP, state: s.timeline.state}
+	c := &compiler{kernels: s.d.kernels, limits: s.d.limits, plan: plan, budget: dispatchSeconds * s.d.rate.FLOP, state: s.timeline.state}
 	if err := s.d.compile(c); err != nil {
 		return nil, s.d.first(err)
 	}

@@ -3,8 +3,11 @@ package gpu
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -28,13 +31,13 @@ func TestStateIsWrittenAndRead(t *testing.T) {
 		require.NoError(t, err)
 		got := make([]uint32, n)
 		require.NoError(t, s.Read(ctx, b.View(), got))
-		require.Equal(t, make([]uint32, n), got, "new state is zero")
+		require.NoError(t, equal(make([]uint32, n), got), "new state is zero")
 		want := sequence(n, 1000)
 		require.NoError(t, s.Write(ctx, b.View(), want))
 		require.NoError(t, s.Write(ctx, b.At(5), []uint32{1, 2, 3}))
 		copy(want[5:], []uint32{1, 2, 3})
 		require.NoError(t, s.Read(ctx, b.View(), got))
-		require.Equal(t, want, got)
+		require.NoError(t, equal(want, got))
 		part := make([]uint32, 2)
 		require.NoError(t, s.Read(ctx, b.At(7), part))
 		require.Equal(t, want[7:9], part)
@@ -64,13 +67,91 @@ func TestInputsAndOutputs(t *testing.T) {
 				require.NoError(t, err)
 				got := make([]uint32, n)
 				require.NoError(t, run.ReadU32(sum, got))
-				require.Equal(t, sequence(n, i), got)
+				require.NoError(t, equal(sequence(n, i), got))
 				got = make([]uint32, n+9)
 				require.NoError(t, run.ReadU32(all, got))
 				want := append([]uint32{0, 0, 90 + i, 91, 92}, sequence(n, i)...)
-				require.Equal(t, append(want, 7, 7, 7, 7), got)
+				require.NoError(t, equal(append(want, 7, 7, 7, 7), got))
 				run.Close()
 			}
 		})
 	}
+}
+
+// A recording that needs a larger workspace may be compiled while a run of another one
+// is between two parts: that run keeps the memory that it began with.
+func TestWorkspaceGrowsBesideARun(t *testing.T) {
+	t.Parallel()
+	r := memoryRig(t, drivertest.Config{Faults: drivertest.Faults{Delay: 2 * time.Millisecond}}, options{}, nil)
+	r.hw.rate = crawl
+	ctx := context.Background()
+	s, err := r.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	var in pass.Input
+	var out pass.Output
+	record := func(n, ops int) pass.Recording {
+		rec, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
+			in = p.Input(pass.U32, n)
+			x, y := p.Temp(pass.U32, n), p.Temp(pass.U32, n)
+			p.Do(dense(in.View(), x.View(), n))
+			for range ops {
+				p.Do(dense(x.View(), y.View(), n))
+				x, y = y, x
+			}
+			out = p.Output(x.View(), n)
+		})
+		require.NoError(t, err)
+		return rec
+	}
+	first := record(10, 20)
+	firstIn, firstOut := in, out
+	got := make([]uint32, 10)
+	for i := range 3 {
+		run, err := first.Start(ctx, firstIn.U32(sequence(10, 7)))
+		require.NoError(t, err)
+		time.Sleep(10 * time.Millisecond)
+		larger := record(1000*(i+1), 2)
+		require.NoError(t, run.Wait(ctx))
+		require.NoError(t, run.ReadU32(firstOut, got))
+		require.Equal(t, sequence(10, 7), got)
+		run, err = larger.Run(ctx, in.U32(sequence(1000*(i+1), 9)))
+		require.NoError(t, err)
+		require.NoError(t, larger.Close())
+	}
+	require.NoError(t, first.Close())
+	ledger := r.fake.Ledger()
+	require.Less(t, ledger.Bytes, uint64(4*slotWords+40_000), "what was outgrown is freed: %+v", ledger)
+}
+
+// More state than one mark can depend on takes a chain of marks.
+func TestManyWrittenBuffers(t *testing.T) {
+	t.Parallel()
+	limits := driver.Limits{MaxStorageBuffers: 3}
+	test := func(t *testing.T, r *rig) {
+		ctx := context.Background()
+		s, err := r.NewSession(pass.SessionConfig{})
+		require.NoError(t, err)
+		var states []pass.Buffer
+		for range 9 {
+			b, err := s.Alloc(pass.U32, 5)
+			require.NoError(t, err)
+			states = append(states, b)
+		}
+		rec, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
+			for i, b := range states {
+				p.Do(fillWith(b.View(), 5, uint32(i)))
+			}
+		})
+		require.NoError(t, err)
+		for range 3 {
+			_, err := rec.Run(ctx)
+			require.NoError(t, err)
+		}
+		got := make([]uint32, 5)
+		require.NoError(t, s.Read(ctx, states[8].View(), got))
+		require.Equal(t, []uint32{8, 8, 8, 8, 8}, got)
+		require.EqualValues(t, 1+3*5+1, r.streams[0].timeline.count, "an upload of constants, three runs of nine buffers, two a mark, and a read")
+	}
+	t.Run("memory", func(t *testing.T) { test(t, memoryRig(t, drivertest.Config{Limits: limits}, options{}, nil)) })
+	t.Run("vulkan", func(t *testing.T) { test(t, vulkanRig(t, driver.DeviceConfig{Limits: limits}, options{}, nil)) })
 }

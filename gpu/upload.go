@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
@@ -19,43 +20,65 @@ const (
 
 // staging is the ring of a device.
 type staging struct {
-	d     *device
-	slots chan *slot // those that nobody fills
+	d      *device
+	tokens chan struct{} // one for each slot that nobody fills
+
+	mu    sync.Mutex
+	slots []*slot // those that nobody fills, least recently used first
 }
 
 // A slot is one buffer of the ring, and host memory of the same size.
 type slot struct {
-	id   driver.BufferID // 0: not made yet
-	host []uint32
+	id     driver.BufferID // 0: not made yet
+	host   []uint32
+	serial uint64 // no submission after this one copies from it
 }
 
 func newStaging(d *device) *staging {
-	s := &staging{d: d, slots: make(chan *slot, stagingSlots)}
+	s := &staging{d: d, tokens: make(chan struct{}, stagingSlots)}
 	for range stagingSlots {
-		s.slots <- &slot{}
+		s.tokens <- struct{}{}
+		s.slots = append(s.slots, &slot{})
 	}
 	return s
 }
 
-// take returns a slot. What the device still copies from it need not be done.
+// take returns a slot: the last one used that the device is through with, so that no
+// more are made than are needed, or else the first that it will be through with.
 func (s *staging) take(ctx context.Context) (*slot, error) {
 	select {
-	case t := <-s.slots:
-		return t, nil
-	default:
-	}
-	select {
-	case t := <-s.slots:
-		return t, nil
+	case <-s.tokens:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	done, err := s.d.drv.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pick := 0
+	for i, t := range slices.Backward(s.slots) {
+		if err == nil && t.id != 0 && t.serial <= uint64(done) {
+			pick = i
+			break
+		}
+	}
+	t := s.slots[pick]
+	s.slots = slices.Delete(s.slots, pick, pick+1)
+	return t, nil
+}
+
+// give takes a slot back.
+func (s *staging) give(t *slot) {
+	t.serial = s.d.newest.Load()
+	s.mu.Lock()
+	s.slots = append(s.slots, t)
+	s.mu.Unlock()
+	s.tokens <- struct{}{}
 }
 
 // free frees the buffers. All slots have been given back.
 func (s *staging) free() {
-	for range stagingSlots {
-		s.d.drop((<-s.slots).id)
+	for _, t := range s.slots {
+		s.d.drop(t.id)
 	}
 }
 
@@ -78,7 +101,7 @@ func newUpload(d *device, t *timeline) *upload { return &upload{d: d, t: t} }
 // close gives the slot back. What was not flushed is dropped.
 func (u *upload) close() {
 	if u.slot != nil {
-		u.d.staging.slots <- u.slot
+		u.d.staging.give(u.slot)
 		u.slot = nil
 	}
 }

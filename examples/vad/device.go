@@ -4,113 +4,122 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/tandem-gpu/tandem"
 	"github.com/tandem-gpu/tandem/pass"
-	"github.com/tandem-gpu/tandem/pass/cpu"
 )
 
-// A backend is a way to compute, as --device names it.
-type backend struct {
-	name string
-	auto bool // whether auto may choose it
-	// find returns the devices that there are; an error says why there are none.
-	find func(ctx context.Context) ([]candidate, error)
+var (
+	// backends are the names that --device knows beside auto.
+	backends = []string{"cuda", "gpu", "software", "cpu"}
+	// preferred are those of them that auto tries, in order.
+	preferred = []string{"cuda", "gpu", "cpu"}
+)
+
+// A machine is where devices come from.
+type machine struct {
+	open    func(ctx context.Context, names ...string) (pass.Device, error)
+	devices func(ctx context.Context) []tandem.Candidate
 }
 
-// A candidate is a device that may be opened.
-type candidate struct {
-	name   string
-	detail string
-	open   func(ctx context.Context) (pass.Device, error)
-}
-
-// backends in the order in which auto tries them.
-var backends = []backend{
-	{"cuda", true, notBuilt},
-	{"gpu", true, notBuilt},
-	{"software", false, notBuilt},
-	{"cpu", true, findCPU},
-}
-
-func notBuilt(context.Context) ([]candidate, error) {
-	return nil, errors.New("not built into this program")
-}
-
-func findCPU(context.Context) ([]candidate, error) {
-	open := func(context.Context) (pass.Device, error) { return cpu.Open(cpu.Config{}) }
-	return []candidate{{name: "cpu", detail: fmt.Sprintf("Go on %d threads", runtime.GOMAXPROCS(0)), open: open}}, nil
-}
+var thisMachine = machine{tandem.Open, tandem.Devices}
 
 // openDevice opens the device that is wanted. If the program chose it, about says which
 // it is and why it is not another.
-func openDevice(ctx context.Context, want string) (dev pass.Device, about string, err error) {
-	if want == "auto" {
-		return openAny(ctx)
-	}
-	var listed []string
-	for _, b := range backends {
-		found, err := b.find(ctx)
-		if b.name == want {
-			if err != nil {
-				return nil, "", fmt.Errorf("device %s: %w", want, err)
-			}
-			return openOne(ctx, found[0])
-		}
-		for _, c := range found {
-			if want == strconv.Itoa(len(listed)) || strings.EqualFold(want, c.name) {
-				return openOne(ctx, c)
-			}
-			listed = append(listed, fmt.Sprintf("%d (%s)", len(listed), c.name))
+func (m machine) openDevice(ctx context.Context, want string) (dev pass.Device, about string, err error) {
+	switch {
+	case want == "auto":
+		return m.openAny(ctx)
+	case slices.Contains(backends, want):
+		dev, err = m.open(ctx, want)
+	default:
+		var c tandem.Candidate
+		if c, err = m.find(ctx, want); err == nil {
+			dev, err = c.Open(ctx)
 		}
 	}
-	return nil, "", fmt.Errorf("device %q: want auto, cuda, gpu, software, cpu, or of --list-devices: %s", want, strings.Join(listed, ", "))
-}
-
-func openOne(ctx context.Context, c candidate) (pass.Device, string, error) {
-	dev, err := c.open(ctx)
 	if err != nil {
-		return nil, "", fmt.Errorf("device %s: %w", c.name, err)
+		return nil, "", fmt.Errorf("device %s: %s", want, strings.TrimPrefix(oneLine(err), "tandem: no device: "+want+": "))
 	}
 	return dev, "", nil
 }
 
 // openAny opens the first device that works.
-func openAny(ctx context.Context) (pass.Device, string, error) {
+func (m machine) openAny(ctx context.Context) (pass.Device, string, error) {
 	var reasons []string
-	for _, b := range backends {
-		if !b.auto {
-			continue
+	for _, name := range preferred {
+		dev, err := m.open(ctx, name)
+		if err == nil {
+			info := dev.Info()
+			about := fmt.Sprintf("using %s (%s)", info.Backend, info.Name)
+			return dev, strings.Join(append([]string{about}, reasons...), "; "), nil
 		}
-		found, err := b.find(ctx)
-		for _, c := range found {
-			var dev pass.Device
-			if dev, err = c.open(ctx); err == nil {
-				about := fmt.Sprintf("using %s (%s)", c.name, c.detail)
-				return dev, strings.Join(append([]string{about}, reasons...), "; "), nil
-			}
+		// A setting that asks for something that does not exist is not passed over.
+		if ctx.Err() != nil || errors.Is(err, pass.ErrInvalid) && !errors.Is(err, pass.ErrNoDevice) {
+			return nil, "", err
 		}
-		reasons = append(reasons, fmt.Sprintf("%s: %s", b.name, oneLine(err)))
+		reasons = append(reasons, "not "+strings.TrimPrefix(oneLine(err), "tandem: no device: "))
 	}
 	return nil, "", fmt.Errorf("%s: %w", strings.Join(reasons, "; "), pass.ErrNoDevice)
+}
+
+// find returns the device of the given index or name in the list.
+func (m machine) find(ctx context.Context, want string) (tandem.Candidate, error) {
+	listed := m.listed(ctx)
+	var found []int
+	for i, c := range listed {
+		if want == strconv.Itoa(i) {
+			return c, nil
+		}
+		if strings.EqualFold(want, c.Name) {
+			found = append(found, i)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		var names []string
+		for i, c := range listed {
+			names = append(names, fmt.Sprintf("%d (%s)", i, c.Name))
+		}
+		return tandem.Candidate{}, fmt.Errorf("want auto, %s, or one of --list-devices: %s", strings.Join(backends, ", "), strings.Join(names, ", "))
+	case len(found) > 1:
+		return tandem.Candidate{}, fmt.Errorf("%d devices have this name: want an index of --list-devices", len(found))
+	}
+	return listed[found[0]], nil
+}
+
+// listed returns the devices that have an index: those that are there, usable or not.
+func (m machine) listed(ctx context.Context) []tandem.Candidate {
+	return slices.DeleteFunc(m.devices(ctx), func(c tandem.Candidate) bool { return c.Name == "" })
 }
 
 func (p *program) listDevices(ctx context.Context) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	n := 0
-	for _, b := range backends {
-		found, err := b.find(ctx)
-		if err != nil {
-			fmt.Fprintf(w, "-\t%s\t%s\n", b.name, oneLine(err))
-			continue
-		}
-		for _, c := range found {
-			fmt.Fprintf(w, "%d\t%s\t%s: %s\n", n, b.name, c.name, c.detail)
+	for _, c := range p.machine.devices(ctx) {
+		index := "-"
+		if c.Name != "" {
+			index = strconv.Itoa(n)
 			n++
 		}
+		var about []string
+		for _, s := range []string{c.Kind, c.API, c.Driver} {
+			if s != "" && !slices.Contains(about, s) {
+				about = append(about, s)
+			}
+		}
+		if !c.Usable {
+			about = append(about, "not usable: "+strings.Join(strings.Fields(c.Reason), " "))
+		}
+		name := c.Name
+		if name == "" {
+			name = "none"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", index, c.Backend, name, strings.Join(about, ", "))
 	}
 	return w.Flush()
 }

@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "vad: %v; see vad --help\n", oneLine(err))
 		return exitUsage
 	}
-	p := &program{opt: opt, stdin: stdin, stdout: stdout, stderr: stderr}
+	p := &program{opt: opt, machine: thisMachine, stdin: stdin, stdout: stdout, stderr: stderr}
 	if err := p.run(ctx); err != nil {
 		p.fail(ctx, err)
 	}
@@ -55,6 +55,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // A program is one call of vad.
 type program struct {
 	opt            options
+	machine        machine
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	code           int
@@ -64,7 +65,7 @@ func (p *program) run(ctx context.Context) error {
 	if p.opt.listDevices {
 		return p.listDevices(ctx)
 	}
-	dev, about, err := openDevice(ctx, p.opt.device)
+	dev, about, err := p.machine.openDevice(ctx, p.opt.device)
 	if err != nil {
 		return err
 	}
@@ -95,4 +96,7 @@ func (p *program) fail(ctx context.Context, err error) {
 }
 
 // oneLine returns the text of an error without line breaks, which joined errors have.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+func oneLine(err error) string {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
+	return strings.Join(lines, "; ")
+}

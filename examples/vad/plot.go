@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/tandem-gpu/tandem/model/silero"
 	"gonum.org/v1/plot"
@@ -200,7 +199,7 @@ func addCurve(p *plot.Plot, r *result, params silero.Params, speech []spanOfTime
 }
 
 // curve returns the points of probabilities, each in the middle of its chunk; where there
-// are more than columns, the smallest and the largest of each column.
+// are many more than columns, the mean of each column.
 func curve(probabilities []float32) plotter.XYs {
 	at := func(i int) float64 { return silero.ChunkSamples * (float64(i) + 0.5) / silero.SampleRate }
 	var points plotter.XYs
@@ -212,10 +211,11 @@ func curve(probabilities []float32) plotter.XYs {
 	}
 	for i := range columns {
 		from, to := i*len(probabilities)/columns, (i+1)*len(probabilities)/columns
-		column := probabilities[from:to]
-		x := at((from + to) / 2)
-		points = append(points,
-			plotter.XY{X: x, Y: float64(slices.Min(column))}, plotter.XY{X: x, Y: float64(slices.Max(column))})
+		sum := 0.0
+		for _, v := range probabilities[from:to] {
+			sum += float64(v)
+		}
+		points = append(points, plotter.XY{X: at((from + to) / 2), Y: sum / float64(to-from)})
 	}
 	return points
 }

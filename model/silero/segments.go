@@ -2,9 +2,33 @@ package silero
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tandem-gpu/tandem/pass"
 )
+
+// A Segment is a stretch of speech: samples from Start up to, but not including, End,
+// at 16 kHz from the beginning of the audio.
+type Segment struct{ Start, End int }
+
+// StartTime returns when the segment starts.
+func (s Segment) StartTime() time.Duration { return inTime(s.Start) }
+
+// EndTime returns when the segment ends.
+func (s Segment) EndTime() time.Duration { return inTime(s.End) }
+
+// Duration returns how long the segment is.
+func (s Segment) Duration() time.Duration { return inTime(s.End - s.Start) }
+
+// inTime is exact: a sample takes 62.5 microseconds.
+func inTime(samples int) time.Duration {
+	return time.Duration(samples) * (time.Second / SampleRate)
+}
+
+// String returns the segment in seconds: "0.322-2.270".
+func (s Segment) String() string {
+	return fmt.Sprintf("%.3f-%.3f", s.StartTime().Seconds(), s.EndTime().Seconds())
+}
 
 // Segments returns the speech in audio of the given number of samples with these
 // probabilities, one for each chunk of 512 samples as [Net.Probabilities] gives them. It

@@ -139,6 +139,25 @@ func TestDetectorLatency(t *testing.T) {
 	require.Empty(t, d.Flush(35*512))
 }
 
+// A length that does not fit the chunks ends what was told all the same.
+func TestDetectorFlush(t *testing.T) {
+	t.Parallel()
+	d, err := NewDetector(DefaultParams())
+	require.NoError(t, err)
+	for samples, end := range map[int]int{-1: 19*512 + 1, 0: 19*512 + 1, 19*512 + 7: 19*512 + 7, 1 << 40: 20 * 512} {
+		var told []Event
+		for _, p := range chunks("ssssssssssssssssssss") {
+			told = append(told, d.Feed(p)...)
+		}
+		told = append(told, d.Flush(samples)...)
+		require.Equal(t, []Event{{SpeechStart, 0}, {SpeechEnd, end}}, told, samples)
+	}
+	d.Feed(0.9)
+	d.Reset()
+	require.False(t, d.Active())
+	require.Empty(t, d.Flush(512))
+}
+
 // The events of a detector are the segments of the whole, and both are those of a plain
 // evaluation of the rule, for audio and parameters of every kind.
 func TestDetectorEqualsSegments(t *testing.T) {
@@ -147,17 +166,19 @@ func TestDetectorEqualsSegments(t *testing.T) {
 	levels := []float32{0.05, 0.2, 0.4, 0.45, 0.6, 0.99}
 	ms := func(most int) time.Duration { return time.Duration(rng.IntN(most+1)) * time.Millisecond }
 	found := 0
-	for range 3000 {
+	for range 5000 {
 		p := Params{Threshold: 0.5, MinSpeech: ms(300), MinSilence: ms(300), SpeechPad: ms(200)}
 		switch rng.IntN(4) {
 		case 0:
 			p = DefaultParams()
 		case 1:
 			p.MaxSpeech = chunkDuration + 2*p.SpeechPad + 1 + ms(2000)
+		case 2:
+			p.MinSilence, p.SpeechPad = ms(40), ms(40) // ends are settled by the last chunk
 		}
 		var probabilities []float32
 		level := levels[0]
-		for range rng.IntN(150) {
+		for range rng.IntN(100) {
 			if rng.IntN(4) == 0 {
 				level = levels[rng.IntN(len(levels))]
 			}

@@ -34,8 +34,26 @@ func (s *suite) folders(t *testing.T, dir string) {
 		t.Run(filepath.ToSlash(name), func(t *testing.T) {
 			c, err := cases.ReadDir(folder)
 			ok(t, err, "read")
+			logTruth(t, c)
 			s.runCase(t, dev, c)
 		})
+	}
+}
+
+// logTruth says where the wanted outputs of a folder differ from package truth.
+func logTruth(t testing.TB, c cases.Case) {
+	t.Helper()
+	truth, err := c.Truth()
+	ok(t, err, "truth")
+	for _, want := range c.Wanted {
+		for _, computed := range truth {
+			if computed.Name != want.Name {
+				continue
+			}
+			if err := cases.Compare(computed, want, c.Limits()).Err(c.Limits()); err != nil {
+				t.Logf("package truth differs from the folder's wanted values, which decide: %v", err)
+			}
+		}
 	}
 }
 
@@ -49,9 +67,7 @@ func (s *suite) runCase(t testing.TB, dev pass.Device, c cases.Case) {
 	ses := newSession(t, dev)
 	var whole words
 	for _, w := range s.ways(c) {
-		run := c
-		run.Math = w.math
-		placed, err := cases.Place(run, w.layout, 1)
+		placed, err := cases.Place(c.In(w.math), w.layout, 1)
 		ok(t, err, "place")
 		after := execute(t, ses, placed, params, w)
 		for _, b := range placed.Buffers {

@@ -13,6 +13,6 @@
 // device, its sessions, recordings and runs promise. Its parts are sub-tests, so that
 // -run finds them: "TestConformance/cases/gemm", "TestConformance/cancel".
 //
-// Environment: TANDEM_TEST_ALL=1 runs the large set too; TANDEM_CASES=DIR also runs
+// Environment: TANDEM_FULL=1 runs the large set too; TANDEM_CASES=DIR also runs
 // every case folder below DIR, see cases/FORMAT.md.
 package passtest

@@ -3,6 +3,7 @@ package passtest
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -11,7 +12,7 @@ import (
 type Config struct {
 	// Math lists the kinds of math that cases run in; nil: Exact and Fast.
 	Math []pass.Math
-	// Full runs the large set of cases too, as TANDEM_TEST_ALL=1 does.
+	// Full runs the large set of cases too, as TANDEM_FULL=1 does.
 	Full bool
 	// Allocs is how often replaying a recording may allocate: 0, or what a binding to
 	// native code cannot avoid.
@@ -40,14 +41,18 @@ func (c Config) Run(t *testing.T, open func(testing.TB) pass.Device) {
 type suite struct {
 	Config
 	openDevice func(testing.TB) pass.Device
+	// patience is how long work may go on that a cancel should have stopped, before it
+	// counts as not stopped: many times what a part of a run takes on a slow machine
+	// under the race detector.
+	patience time.Duration
 }
 
 func newSuite(c Config, open func(testing.TB) pass.Device) *suite {
 	if c.Math == nil {
 		c.Math = []pass.Math{pass.Exact, pass.Fast}
 	}
-	c.Full = c.Full || os.Getenv("TANDEM_TEST_ALL") == "1"
-	return &suite{c, open}
+	c.Full = c.Full || os.Getenv("TANDEM_FULL") == "1"
+	return &suite{Config: c, openDevice: open, patience: 10 * time.Second}
 }
 
 // A check is one part of the contract. It works on any testing.TB, so that the suite's

@@ -20,7 +20,40 @@ type Adapter struct {
 	Driver   string      // the driver's own description, empty if it gives none
 	Limits   Limits      // the most that Open can ask for
 	Features Feature     // all that Open can ask for
+	// MinSubgroup and MaxSubgroup bound the invocations of a subgroup; 0: unknown.
+	MinSubgroup, MaxSubgroup uint32
+	// Matrices are the shapes that FeatureSubgroupMatrix multiplies.
+	Matrices []MatrixConfig
 }
+
+// MatrixConfig is one shape that matrix units multiply: a left matrix of M rows and K
+// columns by a right one of K rows and N columns, added to a result of M rows and N
+// columns.
+type MatrixConfig struct {
+	Component Component // of the factors
+	Result    Component // of the result
+	M, N, K   uint32
+	// MinSubgroup and MaxSubgroup bound the subgroups that it works on.
+	MinSubgroup, MaxSubgroup uint32
+}
+
+// String is the shape as "f16->f32 16x16x16".
+func (c MatrixConfig) String() string {
+	return fmt.Sprintf("%s->%s %dx%dx%d", c.Component, c.Result, c.M, c.N, c.K)
+}
+
+// Component is a type of matrix elements, as WGSL names it.
+type Component string
+
+// The component types.
+const (
+	F32 Component = "f32"
+	F16 Component = "f16"
+	U32 Component = "u32"
+	I32 Component = "i32"
+	U8  Component = "u8"
+	I8  Component = "i8"
+)
 
 // API is a graphics API under WebGPU.
 type API string
@@ -60,11 +93,16 @@ const (
 	FeatureF16
 	// FeatureSubgroups: kernels may use subgroup operations.
 	FeatureSubgroups
+	// FeatureSubgroupSizes: kernels may fix their subgroups' size.
+	FeatureSubgroupSizes
+	// FeatureSubgroupMatrix: kernels may use matrix units, in the adapter's shapes. Ask
+	// for FeatureSubgroups with it, and for FeatureF16 where a shape has that type.
+	FeatureSubgroupMatrix
 
-	allFeatures = FeatureSubgroups<<1 - 1
+	allFeatures = FeatureSubgroupMatrix<<1 - 1
 )
 
-var featureNames = [...]string{"timestamps", "mapped-storage", "f16", "subgroups"}
+var featureNames = [...]string{"timestamps", "mapped-storage", "f16", "subgroups", "subgroup-sizes", "subgroup-matrix"}
 
 // String lists the features by name.
 func (f Feature) String() string {

@@ -49,6 +49,13 @@ type Provider interface {
 	Close() error
 }
 
+// A Loaded provider speaks through a library that was found at run time.
+type Loaded interface {
+	Provider
+	// Library is the path of that library.
+	Library() string
+}
+
 // A Device is an open adapter and owns all objects made through it.
 type Device interface {
 	// Limits are the limits the device enforces: those asked for, or the adapter's.

@@ -26,7 +26,8 @@ type Case struct {
 	Outputs []string
 	// Same names arguments that share one buffer, in place: output → input.
 	Same map[string]string
-	// Wanted are the outputs as they must be; nil: as package truth computes them.
+	// Wanted are outputs as they must be; those that are not here must be as package
+	// truth computes them.
 	Wanted []Tensor
 }
 
@@ -145,17 +146,21 @@ func (c Case) Want() ([]Tensor, error) {
 		return nil, err
 	}
 	wanted := c.Wanted
-	if wanted == nil {
-		if wanted, err = c.Truth(); err != nil {
-			return nil, err
-		}
-	}
+	var truth []Tensor
 	var out []Tensor
 	for _, a := range checked.Args {
 		if a.Access&pass.Write == 0 {
 			continue
 		}
 		t, ok := find(wanted, a.Name)
+		if !ok && truth == nil {
+			if truth, err = c.Truth(); err != nil {
+				return nil, err
+			}
+		}
+		if !ok {
+			t, ok = find(truth, a.Name)
+		}
 		if !ok {
 			return nil, invalid("%s: %s: no wanted values", c.Name, a.Name)
 		}
@@ -180,6 +185,17 @@ func (c Case) Truth() ([]Tensor, error) {
 		return nil, err
 	}
 	return k.truth(checked, &data{c: c})
+}
+
+// In returns the case in another kind of math. A tolerance of its own is widened to
+// what Fast may be off, unless the op demands to be exact.
+func (c Case) In(m pass.Math) Case {
+	if m == pass.Fast && c.Math != m && c.Tolerance != (Tolerance{}) && c.Tolerance.Match == Near && !demandsExact(c.Op) {
+		c.Tolerance.L2 = max(c.Tolerance.L2, FastTolerance.L2)
+		c.Tolerance.Max = max(c.Tolerance.Max, FastTolerance.Max)
+	}
+	c.Math = m
+	return c
 }
 
 // Limits returns how far results may be off.

@@ -11,8 +11,8 @@ func conv1DKind() kind {
 	return kind{
 		zero:    pass.Conv1D{},
 		outputs: []string{"Y"},
-		lead:    "X",
-		sizes:   [3]string{"Batch", "In", ""},
+		sizes:   map[string][3]string{"X": {"Batch", "In", ""}},
+		weights: (*weightReader).conv,
 		list:    conv1DEntries,
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			v := op.Op.(pass.Conv1D)

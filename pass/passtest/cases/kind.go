@@ -12,8 +12,11 @@ type kind struct {
 	zero    pass.Op
 	outputs []string // that are written unless a case says otherwise
 	keeps   []string // outputs of which some may be left as they were
-	lead    string   // tensor whose shape gives the sizes that a folder leaves out
-	sizes   [3]string
+	// sizes names, for a tensor, the fields that its axes [batch][rows][cols] give where
+	// a folder leaves them out.
+	sizes   map[string][3]string
+	needs   []string                                  // fields that a folder may not leave out
+	weights func(*weightReader) (pass.Weights, error) // of its param; nil: none
 	list    func() []Entry
 	truth   func(pass.Checked, *data) ([]Tensor, error)
 	match   func(pass.Op) Tolerance // zero: as the math says; nil: always

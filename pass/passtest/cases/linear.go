@@ -11,8 +11,8 @@ func gemmKind() kind {
 	return kind{
 		zero:    pass.Gemm{},
 		outputs: []string{"C"},
-		lead:    "A",
-		sizes:   [3]string{"Batch", "Rows", ""},
+		sizes:   map[string][3]string{"A": {"Batch", "Rows", ""}},
+		weights: (*weightReader).linear,
 		list:    gemmEntries,
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			g := op.Op.(pass.Gemm)

@@ -12,8 +12,8 @@ func lstmKind() kind {
 		zero:    pass.LSTM{},
 		outputs: []string{"Y"},
 		keeps:   []string{"H", "C"},
-		lead:    "X",
-		sizes:   [3]string{"Batch", "Time", ""},
+		sizes:   map[string][3]string{"X": {"Batch", "Time", ""}, "H0": {"States", "", ""}, "H": {"States", "", ""}},
+		weights: (*weightReader).lstm,
 		list:    lstmEntries,
 		truth:   lstmTruth,
 	}

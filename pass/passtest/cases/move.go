@@ -13,8 +13,8 @@ func copyKind() kind {
 		zero:    pass.Copy{},
 		outputs: []string{"To"},
 		keeps:   []string{"To"},
-		lead:    "From",
-		sizes:   [3]string{"Batch", "", "Cols"},
+		sizes:   map[string][3]string{"From": {"Batch", "FromRows", "Cols"}, "To": {"", "ToRows", ""}},
+		needs:   []string{"Rows"},
 		list:    copyEntries,
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			m := op.Op.(pass.Copy)
@@ -30,6 +30,7 @@ func fillKind() kind {
 	return kind{
 		zero:    pass.Fill{},
 		outputs: []string{"To"},
+		sizes:   map[string][3]string{"To": {"Batch", "Rows", "Cols"}},
 		list:    fillEntries,
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			f := op.Op.(pass.Fill)

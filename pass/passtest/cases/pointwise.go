@@ -12,8 +12,7 @@ func mapKind() kind {
 	return kind{
 		zero:    pass.Map{},
 		outputs: []string{"Y"},
-		lead:    "X",
-		sizes:   [3]string{"Batch", "Rows", "Cols"},
+		sizes:   map[string][3]string{"X": {"Batch", "Rows", "Cols"}},
 		list:    mapEntries,
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			return []Tensor{result(op, "Y", rounded(truth.Map(op.Op.(pass.Map), d.values("X"))))}, d.err
@@ -32,8 +31,7 @@ func magnitudeKind() kind {
 	return kind{
 		zero:    pass.Magnitude{},
 		outputs: []string{"Y"},
-		lead:    "X",
-		sizes:   [3]string{"Batch", "Rows", "2·Cols"},
+		sizes:   map[string][3]string{"X": {"Batch", "Rows", "2·Cols"}},
 		list:    magnitudeEntries,
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			return []Tensor{result(op, "Y", rounded(truth.Magnitude(op.Op.(pass.Magnitude), d.values("X"))))}, d.err

@@ -25,9 +25,7 @@ func lookedFor() string {
 }
 
 func lookedForVulkan(getenv func(string) string, libraries, manifests []string) string {
-	for _, dir := range filepath.SplitList(getenv("LD_LIBRARY_PATH")) {
-		libraries = append(libraries, dir)
-	}
+	libraries = append(libraries, filepath.SplitList(getenv("LD_LIBRARY_PATH"))...)
 	loader := "the Vulkan loader libvulkan.so.1 was not found in " + strings.Join(libraries, ", ") + " (Debian: libvulkan1)"
 	for _, dir := range libraries {
 		if found, _ := filepath.Glob(filepath.Join(dir, "libvulkan.so.1")); len(found) > 0 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/cogentcore/webgpu/wgpu"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -103,4 +104,12 @@ func (d *device) lose(reason string) {
 	message := C.CString(reason)
 	defer C.free(unsafe.Pointer(message))
 	C.tandem_lose(d.state, message)
+}
+
+// provoke makes an error outside of every scope, which no call here does otherwise. It
+// is for tests.
+func (d *device) provoke(b *wgpu.Buffer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	C.tandem_provoke(d.queue, bufferHandleOf(b))
 }

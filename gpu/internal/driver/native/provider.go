@@ -22,6 +22,10 @@ import (
 // display connections.
 const backends = wgpu.InstanceBackendVulkan | wgpu.InstanceBackendMetal | wgpu.InstanceBackendDX12
 
+// maxBufferSize stands in for the limit of adapters that name none: above it the
+// library's own sums could overflow before it asks the driver.
+const maxBufferSize = 1 << 40
+
 const (
 	flagDebug         = 1 << 0
 	flagValidation    = 1 << 1
@@ -50,24 +54,55 @@ func New(options Options) (driver.Provider, error) {
 func (p *provider) Name() string { return "native" }
 
 func (p *provider) Adapters(ctx context.Context) ([]driver.Adapter, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.enumerate(ctx); err != nil {
-		return nil, err
+	return bounded(ctx, "list adapters", func() ([]driver.Adapter, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if err := p.enumerate(); err != nil {
+			return nil, err
+		}
+		list := make([]driver.Adapter, len(p.adapters))
+		for i, a := range p.adapters {
+			list[i] = a.Adapter
+		}
+		return list, nil
+	}, func([]driver.Adapter) {})
+}
+
+// bounded runs a call that may hang in a driver, and leaves it behind when ctx ends;
+// discard gets what it returns after that.
+func bounded[T any](ctx context.Context, what string, call func() (T, error), discard func(T)) (T, error) {
+	type answer struct {
+		value T
+		err   error
 	}
-	list := make([]driver.Adapter, len(p.adapters))
-	for i, a := range p.adapters {
-		list[i] = a.Adapter
+	var none T
+	if ctx.Err() != nil {
+		return none, fmt.Errorf("native: %s: %w", what, context.Cause(ctx))
 	}
-	return list, nil
+	if ctx.Done() == nil {
+		return call()
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		value, err := call()
+		answers <- answer{value, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+		go func() {
+			if a := <-answers; a.err == nil {
+				discard(a.value)
+			}
+		}()
+		return none, fmt.Errorf("native: %s: the system's drivers have not answered: %w", what, context.Cause(ctx))
+	}
 }
 
 // enumerate fills the list once. Asking again would leak what the library allocates
 // for every description.
-func (p *provider) enumerate(ctx context.Context) (err error) {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("native: list adapters: %w", context.Cause(ctx))
-	}
+func (p *provider) enumerate() (err error) {
 	if p.closed {
 		return fmt.Errorf("native: list adapters: the provider is closed: %w", pass.ErrClosed)
 	}
@@ -124,6 +159,7 @@ func describe(native *wgpu.Adapter) (adapter, bool) {
 		return adapter{}, false
 	}
 	a.Limits = limitsFrom(&limits)
+	a.Limits.MaxBufferSize = min(a.Limits.MaxBufferSize, maxBufferSize)
 	for _, f := range nativeFeatures() {
 		if native.HasFeature(f.native) {
 			a.Features |= f.feature
@@ -149,20 +185,22 @@ func nativeFeatures() []nativeFeature {
 }
 
 func (p *provider) Open(ctx context.Context, index int, cfg driver.DeviceConfig) (driver.Device, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.enumerate(ctx); err != nil {
-		return nil, err
-	}
-	if index < 0 || index >= len(p.adapters) {
-		return nil, fmt.Errorf("native: open adapter %d: there are %d: %w", index, len(p.adapters), pass.ErrNoDevice)
-	}
-	a := p.adapters[index]
-	limits, features, err := a.Grant(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return open(a, cfg, limits, features)
+	return bounded(ctx, fmt.Sprintf("open adapter %d", index), func() (driver.Device, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if err := p.enumerate(); err != nil {
+			return nil, err
+		}
+		if index < 0 || index >= len(p.adapters) {
+			return nil, fmt.Errorf("native: open adapter %d: there are %d: %w", index, len(p.adapters), pass.ErrNoDevice)
+		}
+		a := p.adapters[index]
+		limits, features, err := a.Grant(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return open(a, cfg, limits, features)
+	}, func(d driver.Device) { d.Close() })
 }
 
 // open asks for the device. State lives in C until the device is gone.

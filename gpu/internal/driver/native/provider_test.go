@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cogentcore/webgpu/wgpu"
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,7 @@ func TestAdapters(t *testing.T) {
 	require.NoError(t, err)
 	for i, a := range list {
 		t.Logf("%d: %s (%s, %s, %s, driver %q, features %v)", i, a.Name, a.Vendor, a.API, a.Type, a.Driver, a.Features)
+		t.Logf("%+v", a.Limits)
 		require.Equal(t, i, a.Index)
 		require.NotEmpty(t, a.Name)
 		require.False(t, strings.HasPrefix(a.Name, "0x"), "the name is a number")
@@ -44,9 +46,9 @@ func TestOpenRefusals(t *testing.T) {
 		_, err := p.Open(ctx, index, driver.DeviceConfig{})
 		require.ErrorIs(t, err, pass.ErrNoDevice)
 	}
-	_, err := p.Open(ctx, a.Index, driver.DeviceConfig{Limits: driver.Limits{MaxBufferSize: 1 << 50, MaxWorkgroups: 1 << 30}})
+	_, err := p.Open(ctx, a.Index, driver.DeviceConfig{Limits: driver.Limits{MaxInvocations: 1 << 20, MaxWorkgroups: 1 << 30}})
 	require.ErrorIs(t, err, pass.ErrUnsupported)
-	require.ErrorContains(t, err, "MaxBufferSize wanted 1125899906842624, offered ")
+	require.ErrorContains(t, err, "MaxInvocations wanted 1048576, offered ")
 	require.ErrorContains(t, err, "MaxWorkgroups wanted 1073741824, offered ")
 	_, err = p.Open(ctx, a.Index, driver.DeviceConfig{Features: driver.FeatureSubgroups})
 	require.ErrorIs(t, err, pass.ErrUnsupported)
@@ -173,6 +175,23 @@ func TestLookedFor(t *testing.T) {
 	require.Contains(t, ask(), "the Vulkan loader "+filepath.Join(lib, "libvulkan.so.1")+" offers no device")
 	require.Contains(t, ask(), "driver manifests "+filepath.Join(icd, "x.json"))
 	require.Contains(t, ask(), "VK_DRIVER_FILES names /no/such, which cannot be read; VK_DRIVER_FILES names "+lib+", which is there")
+}
+
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	hang, discarded := make(chan int), make(chan int)
+	call := func() (int, error) { return <-hang, nil }
+	time.AfterFunc(time.Millisecond, cancel)
+	_, err := bounded(ctx, "test", call, func(n int) { discarded <- n })
+	require.ErrorIs(t, err, context.Canceled)
+	hang <- 7
+	require.Equal(t, 7, <-discarded)
+	_, err = bounded(ctx, "test", call, nil)
+	require.ErrorIs(t, err, context.Canceled, "it was over before the call")
+	value, err := bounded(t.Context(), "test", func() (int, error) { return 8, nil }, nil)
+	require.NoError(t, err)
+	require.Equal(t, 8, value)
 }
 
 func TestNames(t *testing.T) {

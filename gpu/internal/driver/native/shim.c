@@ -241,6 +241,13 @@ void tandem_nap(uint32_t nanoseconds)
 #endif
 }
 
+// A write that is not aligned.
+void tandem_provoke(void *queue, void *buffer)
+{
+	uint32_t word = 0;
+	wgpuQueueWriteBuffer(queue, buffer, 1, &word, sizeof word);
+}
+
 void tandem_lose(tandem_state *state, char const *message)
 {
 	on_lost(WGPUDeviceLostReason_Unknown, message, state);

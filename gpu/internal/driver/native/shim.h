@@ -62,6 +62,7 @@ int tandem_write(void *device, void *queue, void *buffer, uint64_t offset, void 
 int tandem_submit(void *device, void *queue, tandem_state *state, tandem_command const *commands, size_t count, uint64_t serial, tandem_error *error);
 int tandem_map(void *device, void *buffer, uint32_t mode, size_t offset, size_t size, tandem_mapping *mapping, tandem_error *error);
 void tandem_nap(uint32_t nanoseconds);
+void tandem_provoke(void *queue, void *buffer);
 void tandem_lose(tandem_state *state, char const *message);
 void tandem_copy(void *to, void const *from, size_t size);
 

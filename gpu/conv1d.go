@@ -1,0 +1,91 @@
+package gpu
+
+import (
+	"math"
+
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/shaders"
+)
+
+// conv1d compiles a Conv1D as a product whose rows are the output steps of all items.
+func (c *compiler) conv1d(op pass.Conv1D, cost pass.Cost) error {
+	p := c.plan.Param(op.W).(*param)
+	s := p.shape.(pass.ConvShape)
+	layout, err := layConv(s, c.limits)
+	if err != nil {
+		return err
+	}
+	if op.Out.Len() == 0 {
+		return nil
+	}
+	v := convolution{
+		op: op, shape: s, weights: matrix{layout, p.buffers}, cost: cost,
+		x: c.lines(op.X, op.Batch, op.In, s.In, false), y: c.lines(op.Y, op.Batch, op.Out.Len(), s.Out, true),
+		lengths: c.numbers(op.Lengths, op.Batch, func(int) int { return op.In }),
+	}
+	for i := range layout.pieces() {
+		if err := v.piece(c, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A convolution is a Conv1D with its operands.
+type convolution struct {
+	op      pass.Conv1D
+	shape   pass.ConvShape
+	weights matrix
+	x, y    lines
+	lengths numbers
+	cost    pass.Cost
+}
+
+// dense reports whether the values that an output step reads follow each other.
+func (v *convolution) dense() bool { return v.x.single || v.x.row == v.shape.In }
+
+// quads reports whether they come in aligned groups of four.
+func (v *convolution) quads() bool {
+	channels := v.shape.In
+	if !v.x.inFours() || v.weights.k%4 != 0 {
+		return false
+	}
+	if v.dense() {
+		return v.op.Stride*channels%4 == 0 && v.op.PadLeft*channels%4 == 0
+	}
+	return channels%4 == 0
+}
+
+// piece emits the dispatches for the output channels of a piece of the weights.
+func (v *convolution) piece(c *compiler, piece int) error {
+	op, w, channels := v.op, v.weights, v.weights.piece(piece)
+	n, rows := channels.Len(), op.Batch*op.Out.Len()
+	y := v.y.from(channels.From)
+	t := chooseTile(rows, n, w.k, c.limits)
+	k := numbered{kernel: kernel{shader: "conv1d", entry: "tile", values: shaders.Values{
+		"Type": "F32", "ScaleBinding": 0, "Quads": v.quads(), "Dense": v.dense(), "Vectors": y.inFours() && n%4 == 0,
+		"Reflect": op.Padding == pass.PadReflect && max(op.PadLeft, op.PadRight) > 0, "Lengths": v.lengths.kind, "Ragged": v.lengths.kind != "none",
+		"Bias": v.shape.Bias, "Epilogue": epilogueName(op.Epilogue), "InPlace": op.Epilogue.InPlace(),
+		"Tile": t.size, "Rows": t.rows, "Columns": t.columns, "Long": t.long,
+	}}, operands: []operand{w.values(piece), v.x.operand}}
+	k.bind("OutBinding", true, v.y.operand)
+	var bias operand
+	var biasAt uint32
+	if v.shape.Bias {
+		bias, biasAt = c.part(w.bias(), channels.From, channels.To, false)
+	}
+	k.bind("BiasBinding", v.shape.Bias, bias)
+	k.bind("LengthsBinding", v.lengths.kind != "none", v.lengths.o)
+	k.status(c, v.lengths)
+	tileRows, tileColumns := roundUp(rows, t.size)/t.size, roundUp(n, t.size)/t.size
+	words := []uint32{
+		uint32(rows), uint32(op.Out.Len()), uint32(w.k), uint32(w.stride), 0, uint32(n), uint32(w.stride+tileDepth-1) / tileDepth,
+		uint32(v.x.shift), uint32(v.x.row), uint32(v.x.item), uint32(y.shift), uint32(y.row), uint32(y.item),
+		biasAt, math.Float32bits(op.Epilogue.Alpha()),
+	}
+	back := []uint32{
+		uint32(tileRows), uint32(tileColumns), uint32(v.shape.In), uint32(v.shape.Kernel), uint32(op.Stride),
+		uint32(op.PadLeft), uint32(op.PadRight), uint32(op.In), uint32(op.Out.From), v.lengths.shift,
+	}
+	return c.tiles(op.Name(), k, words, tileRows*tileColumns, back, share(v.cost, n, v.shape.Out))
+}

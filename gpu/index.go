@@ -1,0 +1,57 @@
+package gpu
+
+import (
+	"slices"
+
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// Numbers is where a kernel finds one number for each item of a batch.
+type numbers struct {
+	kind  string // "none", "fixed" or "device"
+	o     operand
+	shift uint32
+}
+
+// numbers makes the items' numbers known to a kernel. Those that are all the same as
+// what they default to need no buffer.
+func (c *compiler) numbers(x pass.Items, batch int, usual func(item int) int) numbers {
+	if v := x.View(); !v.IsZero() {
+		o, shift := c.bind(v.Buffer, v.Offset, v.Offset+batch, false)
+		return numbers{"device", o, shift}
+	}
+	fixed := x.Fixed()
+	words := make([]uint32, len(fixed))
+	same := true
+	for i, n := range fixed {
+		words[i] = uint32(n)
+		same = same && n == usual(i)
+	}
+	if same {
+		return numbers{kind: "none"}
+	}
+	return numbers{kind: "fixed", o: c.fixed(words)}
+}
+
+// numbered is a kernel under construction whose operands get their binding as they are
+// added.
+type numbered struct {
+	kernel
+	operands []operand
+}
+
+// bind adds an operand and sets a constant to its binding, 0 if it is left out.
+func (n *numbered) bind(constant string, wanted bool, o operand) {
+	n.values[constant] = 0
+	if wanted {
+		n.operands = append(n.operands, o)
+		n.values[constant] = len(n.operands)
+	}
+}
+
+// status adds the status word if any of the numbers comes from the device.
+func (n *numbered) status(c *compiler, from ...numbers) {
+	wanted := slices.ContainsFunc(from, func(x numbers) bool { return x.kind == "device" })
+	n.values["Fault"] = statusIndex
+	n.bind("StatusBinding", wanted, c.status())
+}

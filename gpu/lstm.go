@@ -1,0 +1,169 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// lstm compiles an LSTM. For each layer and stretch of time a product makes the gates'
+// share of the input for all steps at once, in scratch memory; then a kernel takes the
+// steps one after the other, as many in one dispatch as it may take time.
+func (c *compiler) lstm(op pass.LSTM, cost pass.Cost) error {
+	p := c.plan.Param(op.W).(*param)
+	layout, err := layRecurrent(p.shape.(pass.LSTMShape), c.limits)
+	if err != nil {
+		return err
+	}
+	r := &recurrence{c: c, op: op, cost: cost, layout: layout, shape: layout.shape, buffers: p.buffers}
+	r.geometry = chooseRecurrence(r.shape.Hidden, op.Batch, r.shape.Directions, c.limits)
+	if r.stretch = r.steps(); r.stretch == 0 || !r.fitsScratch() {
+		return c.halves(op)
+	}
+	r.lengths = c.numbers(op.Lengths, op.Batch, func(int) int { return op.Time })
+	r.rows = c.numbers(op.StateRows, op.Batch, func(item int) int { return item })
+	if err := r.begin(); err != nil {
+		return err
+	}
+	in, depth := c.lines(op.X, op.Batch, op.Time, r.shape.In, false), r.shape.In
+	for l := range r.shape.Layers {
+		width := r.shape.Directions * r.shape.Hidden
+		var out lines
+		if l == r.shape.Layers-1 {
+			out = c.lines(op.Y, op.Batch, op.Time, width, true)
+		} else {
+			out = r.scratch(op.Time, width)
+		}
+		if err := r.layer(l, in, out, depth); err != nil {
+			return fmt.Errorf("layer %d: %w", l, err)
+		}
+		in, depth = out, width
+		in.write = false
+	}
+	return r.end()
+}
+
+// halves compiles an LSTM whose scratch memory exceeds one binding in two parts.
+func (c *compiler) halves(op pass.LSTM) error {
+	whole, err := pass.Check(op)
+	if err != nil {
+		return err
+	}
+	if op.Batch < 2 {
+		return fmt.Errorf("one step of one item exceeds the device's %d bytes for one binding: %w", c.limits.MaxStorageBindingSize, pass.ErrUnsupported)
+	}
+	for _, r := range [2][2]int{{0, op.Batch / 2}, {op.Batch / 2, op.Batch}} {
+		part, err := pass.Part(whole, pass.AxisBatch, r[0], r[1])
+		if err != nil {
+			return err
+		}
+		if err := c.lstm(part.Op.(pass.LSTM), part.Cost); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A recurrence is an LSTM on its way to dispatches.
+type recurrence struct {
+	c             *compiler
+	op            pass.LSTM
+	cost          pass.Cost
+	layout        recurrentLayout
+	shape         pass.LSTMShape
+	buffers       []*memory
+	geometry      recurrentTile
+	stretch       int // steps whose gates are in scratch memory at a time
+	lengths, rows numbers
+	inPlace       bool  // h, c are the user's state
+	h, cell       lines // the state that the kernel uses
+	fresh         bool  // it is zero at first, whatever it holds
+
+}
+
+// stretchWords bounds the scratch memory for gates.
+const stretchWords = 16 << 20
+
+// steps returns how many steps' gates fit scratch memory.
+func (r *recurrence) steps() int {
+	most := min(int(min(r.c.limits.MaxStorageBindingSize, r.c.limits.MaxBufferSize)/4), stretchWords)
+	each := r.op.Batch * r.shape.Directions * gates * r.shape.Hidden
+	if each > stretchWords { // one step, if it must be
+		most = int(min(r.c.limits.MaxStorageBindingSize, r.c.limits.MaxBufferSize) / 4)
+		return min(most/each, 1)
+	}
+	return min(most/each, max(r.op.Time, 1))
+}
+
+// fitsScratch reports whether the other scratch buffers fit a binding.
+func (r *recurrence) fitsScratch() bool {
+	most := int(min(r.c.limits.MaxStorageBindingSize, r.c.limits.MaxBufferSize) / 4)
+	state := r.op.Batch * r.shape.States() * r.shape.Hidden
+	between := 0
+	if r.shape.Layers > 1 {
+		between = r.op.Batch * r.op.Time * r.shape.Directions * r.shape.Hidden
+	}
+	return max(state, between) <= most
+}
+
+// scratch returns scratch memory of rows for each item.
+func (r *recurrence) scratch(rows, cols int) lines {
+	o := r.c.scratch(r.op.Batch * rows * cols)
+	o.write = true
+	return lines{operand: o, row: cols, item: rows * cols, single: rows == 1, items: r.op.Batch}
+}
+
+// layer emits one layer: in and out are rows for each step, in of the given length.
+func (r *recurrence) layer(l int, in, out lines, depth int) error {
+	input := r.scratch(r.stretch, r.shape.Directions*gates*r.shape.Hidden)
+	number := input.operand.scratch
+	for first := 0; first < r.op.Time; first += r.stretch {
+		n := min(r.stretch, r.op.Time-first)
+		s := stretch{layer: l, steps: n, forward: first, backward: r.op.Time - first - n, first: first == 0}
+		input := input
+		input.item, input.single = n*input.row, n == 1
+		if err := r.product(s, in, input, depth); err != nil {
+			return err
+		}
+		input.write = false
+		if err := r.walk(s, input, out); err != nil {
+			return err
+		}
+	}
+	r.c.extra.lent[number-1] = false
+	return nil
+}
+
+// A stretch is some steps of a layer: from forward on for the forward direction, and as
+// many from backward on for the other.
+type stretch struct {
+	layer, steps      int
+	forward, backward int
+	first             bool
+}
+
+// product emits the gates' share of the input.
+func (r *recurrence) product(s stretch, in, out lines, depth int) error {
+	h := r.shape.Hidden
+	at := r.layout.layer(s.layer)
+	m := product{
+		label: r.op.Name(), rows: r.op.Batch * s.steps, itemRows: s.steps, biased: true,
+		weights: matrix{r.layout.inputs[s.layer], r.buffers[at:]},
+	}
+	emit := func(from, directions, first int) error {
+		m.a, m.out = in, out.from(from*gates*h)
+		m.a.shift += first * in.row
+		m.a.single = s.steps == 1
+		m.columns = pass.Span{From: from * gates * h, To: (from + directions) * gates * h}
+		m.cost = pass.Cost{FLOP: 2 * float64(m.rows) * float64(m.columns.Len()) * float64(depth)}
+		m.cost.Bytes = 4 * float64(m.columns.Len()) * float64(depth+m.rows)
+		return r.c.multiply(m)
+	}
+	if s.forward == s.backward || r.shape.Directions == 1 {
+		return emit(0, r.shape.Directions, s.forward)
+	}
+	if err := emit(0, 1, s.forward); err != nil {
+		return err
+	}
+	return emit(1, 1, s.backward)
+}

@@ -1,0 +1,143 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// full reports whether the long half of the tests is wanted.
+func full() bool { return os.Getenv("TANDEM_FULL") == "1" }
+
+// resident returns the resident bytes of the process after a collection; 0: unknown.
+func resident() int {
+	debug.FreeOSMemory()
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, pages int
+	if _, err := fmt.Sscan(string(data), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * os.Getpagesize()
+}
+
+// collect runs the garbage collector over and over until the test ends.
+func collect(t *testing.T) {
+	stop := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	})
+	t.Cleanup(func() { close(stop); done.Wait() })
+}
+
+func TestSessionsSideBySide(t *testing.T) {
+	r := vulkanRig(t, driver.DeviceConfig{}, options{}, nil)
+	collect(t)
+	length := 5 * time.Second
+	if full() {
+		length = time.Minute
+	} else if testing.Short() {
+		length = time.Second
+	}
+	end := time.Now().Add(length)
+	var all sync.WaitGroup
+	errs := make(chan error, 8)
+	for range 8 {
+		all.Go(func() {
+			for time.Now().Before(end) {
+				if err := work(r); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(errs)
+	require.NoError(t, <-errs)
+}
+
+// Devices opened and closed one after the other leave nothing behind.
+func TestOpenAndClose(t *testing.T) {
+	p, a := softwareAdapter(t)
+	rounds := 12
+	if full() {
+		rounds = 200
+	}
+	var before int
+	for i := range rounds {
+		drv, err := p.Open(context.Background(), a.Index, driver.DeviceConfig{})
+		require.NoError(t, err)
+		r := newRig(t, drv, a, options{}, nil)
+		require.NoError(t, work(r))
+		require.NoError(t, r.Close())
+		require.Equal(t, driver.Ledger{}, drv.Ledger())
+		if i == rounds/4 {
+			before = resident()
+		}
+	}
+	grown := resident() - before
+	t.Logf("%d rounds: resident memory grew by %d KiB", rounds, grown>>10)
+	require.Less(t, grown, 16<<20)
+}
+
+// Thousands of submissions, of runs that nobody closes too, leave memory as it is.
+func TestManySubmissions(t *testing.T) {
+	r := vulkanRig(t, driver.DeviceConfig{}, options{}, nil)
+	ctx := context.Background()
+	s, err := r.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	state, err := s.Alloc(pass.U32, 64)
+	require.NoError(t, err)
+	var in pass.Input
+	var out pass.Output
+	rec, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
+		in = p.Input(pass.U32, 64)
+		p.Do(dense(in.View(), state.View(), 64))
+		out = p.Output(state.View(), 64)
+	})
+	require.NoError(t, err)
+	rounds := 1500
+	if full() {
+		rounds = 100_000
+	}
+	var before int
+	got := make([]uint32, 64)
+	for i := range rounds {
+		run, err := rec.Run(ctx, in.U32(sequence(64, uint32(i))))
+		require.NoError(t, err)
+		require.NoError(t, run.ReadU32(out, got))
+		require.NoError(t, equal(sequence(64, uint32(i)), got))
+		if i%3 == 0 {
+			run.Close()
+			require.NoError(t, s.Write(ctx, state.View(), got))
+		}
+		if i == rounds/4 {
+			before = resident()
+		}
+	}
+	ledger := r.hw.drv.Ledger()
+	grown := resident() - before
+	t.Logf("%d runs: resident memory grew by %d KiB; alive: %+v", rounds, grown>>10, ledger)
+	require.Less(t, ledger.Buffers, 24)
+	require.Less(t, grown, 16<<20)
+}

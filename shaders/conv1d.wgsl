@@ -1,0 +1,130 @@
+{{/*
+Conv1D as a matrix product without a stored column matrix: row r is output step
+first_step + r % item_rows of item r / item_rows, and k runs over the taps and, within a
+tap, over the channels. Of a row of A that is dense in memory (Dense) the values of all
+taps follow each other; with Quads four of them are one aligned vector.
+*/}}
+struct Words {
+	rows: u32,
+	item_rows: u32,
+	k: u32,
+	stride: u32,
+	first: u32,
+	columns: u32,
+	steps: u32,
+	x: u32,
+	x_row: u32,
+	x_item: u32,
+	y: u32,
+	y_row: u32,
+	y_item: u32,
+	bias: u32,
+	alpha: u32,
+	tiles: u32,
+	first_tile: u32,
+	tile_rows: u32,
+	tile_columns: u32,
+	channels: u32,
+	kernel: u32,
+	hop: u32,
+	left: u32,
+	right: u32,
+	input: u32,
+	first_step: u32,
+	lengths: u32,
+}
+@group(0) @binding(0) var<uniform> words: Words;
+{{if .Quads}}
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
+{{else}}
+@group(0) @binding(2) var<storage, read> x: array<f32>;
+{{end}}
+{{template "output" .}}
+{{template "weights" .}}
+{{template "lengths" .}}
+
+// A Place is where a row of the column matrix begins: the first element of its item, the
+// input step of its first tap, which padding may put before the item, and the steps of
+// the item; none if the output row lies beyond its end.
+struct Place {
+	item: i32,
+	step: i32,
+	length: i32,
+}
+
+fn place_a(row: u32) -> Place {
+	let r = min(row, words.rows - 1u);
+	let item = r / words.item_rows;
+	let length = length_of(item, words.input, {{if .Reflect}}max(words.left, words.right){{else}}0u{{end}});
+	let step = (words.first_step + r % words.item_rows) * words.hop;
+	let live = length > 0u && step + words.kernel <= length + words.left + words.right;
+	return Place(i32(words.x + item * words.x_item), i32(step) - i32(words.left), select(0, i32(length), live));
+}
+
+fn element(at: i32) -> f32 {
+	{{if .Quads}}
+	return x[at / 4][at % 4];
+	{{else}}
+	return x[at];
+	{{end}}
+}
+
+// source returns the input step that is read in place of a step, or −1 for a zero.
+fn source(step: i32, length: i32) -> i32 {
+	if (step >= 0 && step < length) {
+		return step;
+	}
+	{{if .Reflect}}
+	let mirrored = select(2 * (length - 1) - step, -step, step < 0);
+	if (mirrored >= 0 && mirrored < length) {
+		return mirrored;
+	}
+	{{end}}
+	return -1;
+}
+
+// single returns one value of the column matrix.
+fn single(place: Place, k: u32) -> f32 {
+	if (k >= words.k) {
+		return 0.0;
+	}
+	let step = source(place.step + i32(k / words.channels), place.length);
+	if (step < 0) {
+		return 0.0;
+	}
+	return element(place.item + step * i32(words.x_row) + i32(k % words.channels));
+}
+
+fn load_a(place: Place, k: u32) -> vec4<f32> {
+	{{if .Dense}}
+	let channels = i32(words.channels);
+	let within = place.step * channels + i32(k);
+	if (within >= 0 && within + 4 <= place.length * channels && k + 4u <= words.k) {
+		let at = place.item + within;
+		{{if .Quads}}
+		return x[at / 4];
+		{{else}}
+		return vec4<f32>(x[at], x[at + 1], x[at + 2], x[at + 3]);
+		{{end}}
+	}
+	{{else if .Quads}}
+	if (k >= words.k) {
+		return vec4<f32>(0.0);
+	}
+	let step = source(place.step + i32(k / words.channels), place.length);
+	if (step < 0) {
+		return vec4<f32>(0.0);
+	}
+	return x[(place.item + step * i32(words.x_row) + i32(k % words.channels)) / 4];
+	{{end}}
+	{{if or .Dense (not .Quads)}}
+	return vec4<f32>(single(place, k), single(place, k + 1u), single(place, k + 2u), single(place, k + 3u));
+	{{end}}
+}
+
+fn store(row: u32, column: u32, sums: vec4<f32>) {
+	let at = words.y + row / words.item_rows * words.y_item + row % words.item_rows * words.y_row;
+	put(at, column, sums{{if .Ragged}}, place_a(row).length > 0{{end}});
+}
+
+{{template "tile" .}}
