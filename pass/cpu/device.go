@@ -84,6 +84,10 @@ func (h *hardware) Load(ctx context.Context, w pass.Weights, shape pass.ParamSha
 		return loadConv(ctx, &h.ledger, w, shape.(pass.ConvShape))
 	case pass.LSTMWeights:
 		return loadLSTM(ctx, &h.ledger, w, shape.(pass.LSTMShape))
+	case pass.NormWeights:
+		return loadNorm(&h.ledger, w)
+	case pass.RopeWeights:
+		return loadRope(ctx, &h.ledger, w)
 	}
 	return nil, fmt.Errorf("weights %T: %w", w, pass.ErrUnsupported)
 }

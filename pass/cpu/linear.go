@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/backend"
@@ -160,6 +161,86 @@ func (g *gemm) task(i, _ int) {
 			if r++; r == g.rows {
 				b, r = b+1, 0
 			}
+		}
+	}
+}
+
+// embed computes a [pass.Embed]: it takes rows out of the panels of a matrix.
+type embed struct {
+	spread
+	ids, out         view
+	table, positions *linear // positions may be nil
+	idRow, pos       items
+	idRows           int
+	share            bool
+}
+
+func (p *program) embed(e pass.Embed, cost pass.Cost) kernel {
+	k := &embed{
+		ids: p.view(e.IDs), out: p.view(e.Out),
+		table:  p.plan.Param(e.Table).(*linear),
+		idRow:  p.index("embed", "IDRow", e.IDRow, e.Batch),
+		idRows: e.IDRows,
+	}
+	k.spread = newSpread(e.Batch, e.Rows, k.table.k)
+	if !e.Positions.IsZero() {
+		k.positions = p.plan.Param(e.Positions).(*linear)
+		k.pos = p.index("embed", "Pos", e.Pos, e.Batch)
+	}
+	k.share = cost.FLOP+cost.Bytes/2 > worthSharing
+	return k
+}
+
+func (e *embed) variant() string { return "rows of panels" }
+func (e *embed) scratch(int) int { return 0 }
+
+func (e *embed) run(t *team) error {
+	if e.tasks == 0 {
+		return nil
+	}
+	if err := e.idRow.read(e.idRows - e.rows); err != nil {
+		return err
+	}
+	if e.positions != nil {
+		if err := e.pos.read(e.positions.n - e.rows); err != nil {
+			return err
+		}
+	}
+	if err := t.do(e.tasks, e.share, e); err != nil {
+		return err
+	}
+	for b := range e.batch {
+		for r := range e.rows {
+			if id := e.id(b, r); uint64(id) >= uint64(e.table.n) {
+				return fmt.Errorf("embed: IDs: item %d, row %d: want less than %d, given %d: %w", b, r, e.table.n, id, pass.ErrInvalid)
+			}
+		}
+	}
+	return nil
+}
+
+func (e *embed) id(b, r int) uint32 { return e.ids.words(b, e.idRow.of(b)+r, 1)[0] }
+
+func (e *embed) task(i, _ int) {
+	row, end, from, to := e.spread.task(i)
+	for r := row; r < end; r++ {
+		b, r := r/e.rows, r%e.rows
+		out := e.out.row(b, r, to)[from:]
+		id := 0 // for a bad one, too: the run fails
+		if given := e.id(b, r); uint64(given) < uint64(e.table.n) {
+			id = int(given)
+		}
+		w, lane := e.table.panel(id / lanes)[from:to], id%lanes
+		for i := range w {
+			out[i] = w[i][lane]
+		}
+		if e.positions == nil {
+			continue
+		}
+		p := e.pos.of(b) + r
+		w, lane = e.positions.panel(p / lanes)[from:to], p%lanes
+		for i := range w {
+			out[i] += w[i][lane]
 		}
 	}
 }

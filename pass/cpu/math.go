@@ -37,11 +37,14 @@ func tanh(x float32) float32 {
 	return float32((e - 1) / (e + 1))
 }
 
-func silu(x float32) float32 {
+func silu(x float32) float32 { return float32(swish(float64(x))) }
+
+// swish returns x·sigmoid(x).
+func swish(x float64) float64 {
 	if x < -200 {
 		return 0 // the limit, for −Inf too
 	}
-	return float32(float64(x) / (1 + exp(-float64(x))))
+	return x / (1 + exp(-x))
 }
 
 // gelu returns x·Phi(x), with Phi(x) = erfc(−x/√2)/2, which keeps its digits for

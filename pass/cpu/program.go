@@ -72,8 +72,13 @@ func (p *program) compile(step int, op pass.Checked) error {
 // cost is that of an op with what its functions take here.
 func cost(op pass.Checked) pass.Cost {
 	c := op.Cost
-	if m, ok := op.Op.(pass.Map); ok {
-		c.FLOP *= newEpilogue(m.Epilogue).flop()
+	switch v := op.Op.(type) {
+	case pass.Map:
+		c.FLOP *= newEpilogue(v.Epilogue).flop()
+	case pass.Softmax, pass.LogSoftmax, pass.SwiGLU, pass.GLU:
+		c.FLOP *= 5 // an exponential
+	case pass.Magnitude:
+		c.FLOP *= 4 // a root
 	}
 	return c
 }
@@ -125,11 +130,44 @@ func (p *program) kernels(op pass.Checked) ([]kernel, error) {
 	case pass.Map:
 		return []kernel{p.mapping(v, cost(op))}, nil
 	case pass.Magnitude:
-		return []kernel{p.magnitude(v, op.Cost)}, nil
+		return []kernel{p.magnitude(v, cost(op))}, nil
 	case pass.Copy:
 		return []kernel{p.copying(v)}, nil
 	case pass.Fill:
 		return []kernel{p.fill(v)}, nil
+
+	case pass.LayerNorm:
+		return []kernel{p.layernorm(v, op.Cost)}, nil
+	case pass.GroupNorm:
+		return []kernel{p.groupnorm(v, op.Cost)}, nil
+	case pass.PoolNorm:
+		return []kernel{p.poolnorm(v, op.Cost)}, nil
+	case pass.L2Norm:
+		return []kernel{p.l2norm(v, op.Cost)}, nil
+	case pass.Softmax:
+		return []kernel{p.softmax(v, false, cost(op))}, nil
+	case pass.LogSoftmax:
+		return []kernel{p.softmax(pass.Softmax(v), true, cost(op))}, nil
+	case pass.Argmax:
+		return []kernel{p.argmax(v, op.Cost)}, nil
+	case pass.Rope:
+		return []kernel{p.rotation(v, op.Cost)}, nil
+	case pass.Add:
+		return []kernel{p.adding(v, op.Cost)}, nil
+	case pass.Scale:
+		return []kernel{p.scaling(v, op.Cost)}, nil
+	case pass.SwiGLU:
+		return []kernel{p.gating(v, true, cost(op))}, nil
+	case pass.GLU:
+		return []kernel{p.gating(pass.SwiGLU{X: v.X, Y: v.Y, Batch: v.Batch, Rows: v.Rows, Cols: v.Cols}, false, cost(op))}, nil
+	case pass.Embed:
+		return []kernel{p.embed(v, op.Cost)}, nil
+	case pass.Permute:
+		return []kernel{p.permutation(v)}, nil
+	case pass.Advance:
+		return []kernel{p.advance(v)}, nil
+	case pass.StatsPool:
+		return []kernel{p.statspool(v, op.Cost)}, nil
 	}
 	return nil, fmt.Errorf("%s: %w", op.Op.Name(), pass.ErrUnsupported)
 }
