@@ -94,6 +94,10 @@ func TestClosedDeviceHoldsNothing(t *testing.T) {
 	require.NoError(t, err)
 	_, err = dev.Load(ctx, pass.LSTMWeights{Layers: [][]pass.LSTMCell{{{Input: w(20, 3), Hidden: w(20, 5)}}}})
 	require.NoError(t, err)
+	_, err = dev.Load(ctx, pass.NormWeights{Gain: make([]float32, 7)})
+	require.NoError(t, err)
+	_, err = dev.Load(ctx, pass.RopeWeights{Positions: 8, Rot: 4, Base: 10})
+	require.NoError(t, err)
 	for _, rows := range []int{1, 100, 10} { // the workspace grows, and is shared
 		_, err = ses.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
 			p.Do(pass.Gemm{A: p.Input(pass.F32, 30*rows).View(), W: param, C: p.Temp(pass.F32, 20*rows).View(), Rows: rows})
@@ -119,6 +123,8 @@ func TestLoadStops(t *testing.T) {
 	_, err := dev.Load(ctx, pass.LinearWeights{Parts: []pass.Tensor{{Type: pass.F32, Shape: []int{4096, 4096}, Data: data}}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, reads, 4096*4096*4/(128<<10), "the rest is not read")
+	_, err = dev.Load(ctx, pass.RopeWeights{Positions: 1 << 10, Rot: 4, Base: 10})
+	require.ErrorIs(t, err, context.Canceled)
 	broken := readerFunc(func([]byte, int64) (int, error) { return 0, io.ErrUnexpectedEOF })
 	w := pass.Tensor{Type: pass.F32, Shape: []int{20, 5}, Data: broken}
 	_, err = dev.Load(context.Background(), pass.LSTMWeights{Layers: [][]pass.LSTMCell{{{Input: w, Hidden: w}}}})
@@ -152,6 +158,8 @@ func TestLongOpsAreCut(t *testing.T) {
 		pass.Gemm{A: buffer(1), W: linear, C: buffer(2), Batch: 3, Rows: 700},
 		pass.Conv1D{X: buffer(1), W: conv, Y: buffer(2), In: 100_000},
 		pass.Map{X: buffer(1), Y: buffer(2), Rows: 1000, Cols: 100_000, Epilogue: pass.Tanh},
+		pass.Softmax{X: buffer(1), Y: buffer(2), Rows: 1000, Cols: 100_000},
+		pass.GLU{X: buffer(1), Y: buffer(2), Rows: 1000, Cols: 100_000},
 	} {
 		whole, err := pass.Check(op)
 		require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// results computes ops that are each worth sharing between threads.
-func results(t *testing.T, threads int) [][]float32 {
+// shareable records ops that are each worth sharing between threads.
+func shareable(t *testing.T, threads int) (rec pass.Recording, binds []pass.Bind, outs []pass.Output) {
 	ctx := context.Background()
 	dev, ses := open(t, threads)
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -40,9 +40,9 @@ func results(t *testing.T, threads int) [][]float32 {
 		layers = append(layers, []pass.LSTMCell{cell(), cell()})
 	}
 	lstm := load(pass.LSTMWeights{Layers: layers})
+	norm := load(pass.NormWeights{Gain: random(rng, 1000), Bias: random(rng, 1000)})
+	turns := load(pass.RopeWeights{Positions: 400, Rot: 100, Base: 10000})
 
-	var binds []pass.Bind
-	var outs []pass.Output
 	rec, err := ses.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
 		input := func(n int) pass.View {
 			in := p.Input(pass.F32, n)
@@ -62,10 +62,37 @@ func results(t *testing.T, threads int) [][]float32 {
 			pass.Map{X: input(300 * 1000), Y: output(300 * 1000), Rows: 300, Cols: 1000, Epilogue: pass.GELU},
 			pass.Magnitude{X: input(300 * 2000), Y: output(300 * 1000), Rows: 300, Cols: 1000},
 			pass.Copy{From: input(300 * 1000), To: output(300 * 1000), Rows: 2, Cols: 150 * 1000},
+
+			pass.LayerNorm{X: input(300 * 1000), W: norm, Y: output(300 * 1000), Rows: 300, Cols: 1000, Rotated: output(300 * 1000), Table: turns, Heads: 10},
+			pass.GroupNorm{X: input(300 * 1000), W: norm, Y: output(300 * 1000), Batch: 2, Rows: 150, Cols: 1000, Lengths: pass.Fixed(150, 77)},
+			pass.PoolNorm{X: input(300 * 1000), W: norm, Y: output(150 * 1000), Batch: 2, Rows: 150, Cols: 1000, Pool: 2, Abs: true},
+			pass.L2Norm{X: input(300 * 1000), Y: output(300 * 1000), Rows: 300, Cols: 1000},
+			pass.Softmax{X: input(300 * 1000), Y: output(300 * 1000), Rows: 300, Cols: 1000},
+			pass.LogSoftmax{X: input(300 * 1000), Y: output(300 * 1000), Rows: 300, Cols: 1000},
+			pass.Add{A: input(600 * 1000), B: input(1000), Y: output(600 * 1000), Rows: 600, Cols: 1000, OverRows: true},
+			pass.Scale{X: input(600 * 1000), Y: output(600 * 1000), Rows: 600, Cols: 1000, Factor: 3},
+			pass.SwiGLU{X: input(300 * 1000), Y: output(300 * 500), Rows: 300, Cols: 500},
+			pass.GLU{X: input(300 * 1000), Y: output(300 * 500), Rows: 300, Cols: 500},
+			pass.Permute{X: input(300 * 1000), Y: output(300 * 1000), Dims: [4]int{1, 1, 300, 1000}, Order: [4]int{0, 1, 3, 2}},
+			pass.StatsPool{X: input(10 * 100 * 64), Masks: input(3 * 50), Y: output(3 * 2 * 64 * 10), Height: 10, Width: 100, Channels: 64, Count: 3, Frames: 50},
+		)
+		turned, ids, rows := output(400*1000), p.Temp(pass.U32, 700).View(), output(700*300)
+		p.Do(
+			pass.Copy{From: input(400 * 1000), To: turned, Rows: 400, Cols: 1000},
+			pass.Rope{X: turned, Table: turns, Rows: 400, Heads: 10, HeadDim: 100},
+			pass.Argmax{X: input(700 * 257), IDs: ids, Rows: 700, Cols: 257},
+			pass.Embed{IDs: ids, Table: linear, Out: rows, Rows: 700},
+			pass.Advance{Index: ids, By: 1, Batch: 700},
 		)
 	})
 	require.NoError(t, err)
-	run, err := rec.Run(ctx, binds...)
+	return rec, binds, outs
+}
+
+// results runs them.
+func results(t *testing.T, threads int) [][]float32 {
+	rec, binds, outs := shareable(t, threads)
+	run, err := rec.Run(context.Background(), binds...)
 	require.NoError(t, err)
 	var all [][]float32
 	for _, o := range outs {
@@ -177,22 +204,32 @@ func (r *recorder) Input(t pass.DType, n int) pass.Input {
 
 func TestReplayAllocatesNothing(t *testing.T) {
 	for _, threads := range []int{1, 2} {
-		dev, ses := open(t, threads)
-		const streams = 8 // enough to share
-		rec, in, out := loadNetwork(t, dev).record(t, ses, streams)
-		binds := []pass.Bind{in.F32(make([]float32, streams*576))}
-		prob := make([]float32, streams)
-		allocs := testing.AllocsPerRun(20, func() {
-			run, err := rec.Run(context.Background(), binds...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := run.ReadF32(out, prob); err != nil {
-				t.Fatal(err)
-			}
-			run.Close()
-		})
-		require.Zero(t, allocs, "%d threads", threads)
+		for name, record := range map[string]func() (pass.Recording, []pass.Bind, pass.Output){
+			"network": func() (pass.Recording, []pass.Bind, pass.Output) {
+				dev, ses := open(t, threads)
+				const streams = 8 // enough to share
+				rec, in, out := loadNetwork(t, dev).record(t, ses, streams)
+				return rec, []pass.Bind{in.F32(make([]float32, streams*576))}, out
+			},
+			"ops": func() (pass.Recording, []pass.Bind, pass.Output) {
+				rec, binds, outs := shareable(t, threads)
+				return rec, binds, outs[len(outs)-1]
+			},
+		} {
+			rec, binds, out := record()
+			values := make([]float32, out.Len())
+			allocs := testing.AllocsPerRun(5, func() {
+				run, err := rec.Run(context.Background(), binds...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := run.ReadF32(out, values); err != nil {
+					t.Fatal(err)
+				}
+				run.Close()
+			})
+			require.Zero(t, allocs, "%s with %d threads", name, threads)
+		}
 	}
 }
 
