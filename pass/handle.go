@@ -190,7 +190,8 @@ func MakeParam(ref Ref, shape ParamShape) Param { return Param{ref, shape} }
 // Ref returns what the handle refers to.
 func (p Param) Ref() Ref { return p.ref }
 
-// Shape returns a LinearShape, ConvShape or LSTMShape; nil for the zero Param.
+// Shape returns the geometry of what was loaded, such as a LinearShape; nil for the
+// zero Param.
 func (p Param) Shape() ParamShape { return p.shape }
 
 // IsZero reports whether the handle names nothing.

@@ -58,7 +58,8 @@ func (c *checker) eps(e float32) float32 {
 //
 // with the biased variance. The mean is corrected (subtracted, and the mean of what
 // remains subtracted again), so that a large offset costs no digits. With Rotated, the
-// rows of Y are stored a second time, turned by the halves form of [Rope].
+// rows of Y are stored a second time, turned by the halves form of [Rope]; a run whose
+// Pos leads beyond the table fails.
 type LayerNorm struct {
 	X     View    // [Batch][Rows][Cols]
 	W     Param   // NormWeights [Cols]

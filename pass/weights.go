@@ -5,16 +5,17 @@ import (
 	"slices"
 )
 
-// Weights is what Device.Load takes: LinearWeights, ConvWeights or LSTMWeights. The
-// set is closed. Tensors are read once, in pieces, during Load.
+// Weights is what Device.Load takes: [LinearWeights], [ConvWeights], [LSTMWeights],
+// [NormWeights], [RopeWeights], [Conv2DWeights], [DepthwiseWeights], [ConvGLUWeights] or
+// [MelWeights]. The set is closed. Tensors are read once, in pieces, during Load.
 type Weights interface {
 	// Shape checks the weights and returns the shape of the param that they make.
 	Shape() (ParamShape, error)
 	weights()
 }
 
-// A ParamShape is the geometry of a param: LinearShape, ConvShape or LSTMShape. All
-// are comparable values.
+// A ParamShape is the geometry of a param, such as a [LinearShape]; each type of
+// [Weights] has its own. All are comparable values.
 type ParamShape interface {
 	fmt.Stringer
 	paramShape()
