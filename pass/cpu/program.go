@@ -168,6 +168,13 @@ func (p *program) kernels(op pass.Checked) ([]kernel, error) {
 		return []kernel{p.advance(v)}, nil
 	case pass.StatsPool:
 		return []kernel{p.statspool(v, op.Cost)}, nil
+
+	case pass.Attention:
+		return p.attention(v, op.Cost), nil
+	case pass.Attend:
+		return p.attend(v, op.Cost), nil
+	case pass.Append:
+		return []kernel{p.appending(v)}, nil
 	}
 	return nil, fmt.Errorf("%s: %w", op.Op.Name(), pass.ErrUnsupported)
 }
