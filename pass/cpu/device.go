@@ -88,6 +88,8 @@ func (h *hardware) Load(ctx context.Context, w pass.Weights, shape pass.ParamSha
 		return loadNorm(&h.ledger, w)
 	case pass.RopeWeights:
 		return loadRope(ctx, &h.ledger, w)
+	case pass.Conv2DWeights:
+		return loadConv2D(ctx, &h.ledger, w, shape.(pass.Conv2DShape))
 	}
 	return nil, fmt.Errorf("weights %T: %w", w, pass.ErrUnsupported)
 }

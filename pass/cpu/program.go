@@ -175,6 +175,8 @@ func (p *program) kernels(op pass.Checked) ([]kernel, error) {
 		return p.attend(v, op.Cost), nil
 	case pass.Append:
 		return []kernel{p.appending(v)}, nil
+	case pass.Conv2D:
+		return []kernel{p.conv2d(v, op.Cost)}, nil
 	}
 	return nil, fmt.Errorf("%s: %w", op.Op.Name(), pass.ErrUnsupported)
 }
