@@ -68,10 +68,13 @@ func (s *statspool) task(i, _ int) {
 		}
 	}
 	divisor := weight - weights2/weight
+	if divisor <= 1e-12*math.Abs(weight) { // 0 up to rounding; not so for NaN
+		divisor = 0
+	}
 	y := s.y.row(b, m, 2*s.op.Channels*s.op.Height)
 	for j := range mean {
 		v := variance[j] / divisor
-		if divisor <= 0 || weight == 0 {
+		if divisor == 0 || weight == 0 {
 			v = 0
 		}
 		at := (from+j)*s.op.Height + line

@@ -107,4 +107,7 @@ func TestStatsPoolOfFewColumns(t *testing.T) {
 	y = r.output(1, 1, 2)
 	r.do(pass.StatsPool{X: one.View, Masks: r.floats(1, 1, 2, []float32{0, 0.7}).View, Y: y.View, Height: 1, Width: 2, Channels: 1, Count: 1, Frames: 2})
 	require.Equal(t, []float32{6, 1e-5}, y.values())
+	// The second weight is within the rounding of the first.
+	r.do(pass.StatsPool{X: one.View, Masks: r.floats(1, 1, 2, []float32{1, 1e-14}).View, Y: y.View, Height: 1, Width: 2, Channels: 1, Count: 1, Frames: 2})
+	require.Equal(t, []float32{5, 1e-5}, y.values())
 }
