@@ -90,6 +90,10 @@ func (h *hardware) Load(ctx context.Context, w pass.Weights, shape pass.ParamSha
 		return loadRope(ctx, &h.ledger, w)
 	case pass.Conv2DWeights:
 		return loadConv2D(ctx, &h.ledger, w, shape.(pass.Conv2DShape))
+	case pass.ConvGLUWeights:
+		return loadConvGLU(ctx, &h.ledger, w, shape.(pass.ConvGLUShape))
+	case pass.DepthwiseWeights:
+		return loadDepthwise(ctx, &h.ledger, w, shape.(pass.DepthwiseShape))
 	}
 	return nil, fmt.Errorf("weights %T: %w", w, pass.ErrUnsupported)
 }

@@ -177,6 +177,10 @@ func (p *program) kernels(op pass.Checked) ([]kernel, error) {
 		return []kernel{p.appending(v)}, nil
 	case pass.Conv2D:
 		return []kernel{p.conv2d(v, op.Cost)}, nil
+	case pass.ConvGLU:
+		return []kernel{p.convGLU(v, op.Cost)}, nil
+	case pass.DepthwiseConv2D:
+		return []kernel{p.depthwiseConv2D(v, op.Cost)}, nil
 	}
 	return nil, fmt.Errorf("%s: %w", op.Op.Name(), pass.ErrUnsupported)
 }
