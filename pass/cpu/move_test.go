@@ -2,6 +2,7 @@ package cpu_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,9 +51,7 @@ func TestPermute(t *testing.T) {
 			out := r.output(e[0], e[1]*e[2], e[3])
 			op.Y = out.View
 			r.do(op)
-			for i, w := range out.result() {
-				require.Equal(t, want[i], w, "%v by %v: element %d", d, order, i)
-			}
+			require.True(t, slices.Equal(want, out.result()), "%v by %v", d, order)
 		}
 	}
 }
