@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/backend"
@@ -36,7 +37,8 @@ func loadConv(ctx context.Context, l *ledger, w pass.ConvWeights, s pass.ConvSha
 // conv1d computes a [pass.Conv1D] as the product of windows of the input with the
 // weights. Where the input is dense a window is a piece of it; else the windows of a
 // task are gathered in scratch. Taps that fall on zero padding are left out of a
-// window's sums.
+// window's sums. Where output steps are pooled, a task takes the steps of the
+// convolution that they come from a few at a time, and keeps the largest in the output.
 type conv1d struct {
 	x, y     view
 	w        *conv
@@ -44,6 +46,7 @@ type conv1d struct {
 	lengths  items
 	epilogue epilogue
 	grid     grid // over the output steps of one item
+	atOnce   int  // windows of a task that are made at once
 	gather   bool // a window may have to be gathered
 	share    bool
 	windows  []float32 // scratch
@@ -58,16 +61,34 @@ func (p *program) conv1d(v pass.Conv1D, cost pass.Cost) kernel {
 		epilogue: newEpilogue(v.Epilogue),
 		share:    cost.FLOP > worthSharing,
 	}
-	k.grid = newGrid(v.Out.Len(), panelsOf(k.w.n), k.w.k)
+	k.grid = newGrid(v.Out.Len()*v.Pool, panelsOf(k.w.n), k.w.k)
+	k.atOnce = k.grid.rows
+	if k.pooled() {
+		k.grid = k.grid.grouped(v.Out.Len(), panelsOf(k.w.n), v.Pool)
+	}
 	k.gather = v.X.RowStride != k.w.in || v.Padding == pass.PadReflect && v.PadLeft+v.PadRight > 0
 	return k
 }
 
+// grouped makes tasks of rows that each stand for so many as g has: at least one.
+func (g grid) grouped(rows, panels, each int) grid {
+	g.rows = max(g.rows/each, 1)
+	g.tasks = (rows + g.rows - 1) / g.rows * g.across
+	return g
+}
+
+// pooled reports whether an output step is not simply one of the convolution.
+func (c *conv1d) pooled() bool { return c.op.Abs || c.op.Pool > 1 }
+
 func (c *conv1d) variant() string {
+	name := "panels of 8, windows in place"
 	if c.gather {
-		return "panels of 8, windows gathered"
+		name = "panels of 8, windows gathered"
 	}
-	return "panels of 8, windows in place"
+	if c.pooled() {
+		name += ", pooled"
+	}
+	return name
 }
 
 func (c *conv1d) scratch(slots int) int {
@@ -77,7 +98,7 @@ func (c *conv1d) scratch(slots int) int {
 	if !c.share {
 		slots = 1
 	}
-	return slots * c.grid.rows * c.w.k
+	return slots * c.atOnce * c.w.k
 }
 
 func (c *conv1d) run(t *team) error {
@@ -108,28 +129,59 @@ func (c *conv1d) task(i, slot int) {
 	length := c.lengths.values[b]
 	end := max(row, min(rowEnd, c.op.Steps(length)-c.op.Out.From)) // of the rows to compute
 
-	var windows [maxRows]window
-	for r := row; r < end; r++ {
-		slotSize := c.grid.rows * c.w.k
-		windows[r-row] = c.window(b, c.op.Out.From+r, length, slot*slotSize+(r-row)*c.w.k)
-	}
-	for p := panel; p < panelEnd; p++ {
-		weights := c.w.panel(p)
-		s := within(p, 0, c.w.n)
+	outputs := min(panelEnd*lanes, c.w.n)
+	if c.pooled() {
 		for r := row; r < end; r++ {
-			w := &windows[r-row]
-			var acc [lanes]float64
-			dot8(&acc, w.x, weights[w.from:w.from+len(w.x)])
-			c.epilogue.store(c.y.row(b, r, s.To)[s.From:], acc[:], c.w.bias[s.From:s.To])
+			y := c.y.row(b, r, outputs)[panel*lanes:]
+			for j := range y {
+				y[j] = float32(math.Inf(-1))
+			}
+		}
+	}
+	var windows [maxRows]window
+	for from := row * c.op.Pool; from < end*c.op.Pool; from += c.atOnce {
+		steps := min(from+c.atOnce, end*c.op.Pool) - from
+		for i := range steps {
+			windows[i] = c.window(b, c.op.Out.From*c.op.Pool+from+i, length, (slot*c.atOnce+i)*c.w.k)
+		}
+		for p := panel; p < panelEnd; p++ {
+			weights := c.w.panel(p)
+			s := within(p, 0, c.w.n)
+			for i := range steps {
+				w := &windows[i]
+				var acc [lanes]float64
+				dot8(&acc, w.x, weights[w.from:w.from+len(w.x)])
+				y := c.y.row(b, (from+i)/c.op.Pool, s.To)[s.From:]
+				if c.pooled() {
+					c.pool(y, acc[:], c.w.bias[s.From:s.To])
+				} else {
+					c.epilogue.store(y, acc[:], c.w.bias[s.From:s.To])
+				}
+			}
 		}
 	}
 	for r := end; r < rowEnd; r++ {
-		clear(c.y.row(b, r, min(panelEnd*lanes, c.w.n))[panel*lanes:])
+		clear(c.y.row(b, r, outputs)[panel*lanes:])
 	}
 }
 
-// window returns the window of step t of item b. If it has to be gathered, that is
-// done in scratch from at on.
+// pool finishes the sums of a step of the convolution, and keeps in y what is larger
+// there.
+func (c *conv1d) pool(y []float32, acc []float64, bias []float32) {
+	var step [lanes]float32
+	c.epilogue.store(step[:len(y)], acc, bias)
+	for j, v := range step[:len(y)] {
+		if c.op.Abs {
+			v = math.Float32frombits(math.Float32bits(v) &^ (1 << 31))
+		}
+		if v > y[j] { // not so for NaN
+			y[j] = v
+		}
+	}
+}
+
+// window returns the window of step t of the convolution of item b. If it has to be
+// gathered, that is done in scratch from at on.
 func (c *conv1d) window(b, t, length, at int) window {
 	in, kernel := c.w.in, c.w.kernel
 	first := t*c.op.Stride - c.op.PadLeft // input step of tap 0
