@@ -58,7 +58,7 @@ func (g *graph) do(op pass.Op, inputs map[string]value, into *value, params ...s
 		after.buffer = g.p.Temp(truth[0].Type, len(truth[0].Words))
 	}
 	views[out] = after.buffer.View()
-	bound, err := c.Bind(views, handles)
+	bound, err := c.Bind(views, handles, nil)
 	ok(g.t, err, "bind")
 	g.p.Do(bound)
 	return after

@@ -75,6 +75,11 @@ func (s *suite) runCase(t testing.TB, dev pass.Device, c cases.Case) {
 				t.Errorf("%v: %v", w, err)
 			}
 		}
+		for _, h := range written(placed.Checked) {
+			if err := c.CheckCache(h, floats(after[h]), wanted); err != nil {
+				t.Errorf("%v: %v", w, err)
+			}
+		}
 		switch {
 		case w.parts:
 			sameBits(t, "in parts", after, whole)

@@ -180,7 +180,7 @@ func misusable(t testing.TB, dev pass.Device, ses pass.Session, e cases.Entry, d
 		buffers[b.Name], err = ses.Alloc(b.Type, len(b.Words))
 		ok(t, err, "alloc")
 	}
-	op, err := placed.Op(buffers, loaded(t, dev, c))
+	op, err := placed.Op(buffers, loaded(t, dev, c), emptyCaches(t, ses, c))
 	ok(t, err, "bind")
 	checked, err = pass.Check(op)
 	ok(t, err, "check")
@@ -208,8 +208,19 @@ func eitherType(op pass.Op) bool {
 // legal reports whether what would be a mistake elsewhere is none in a field.
 func legal(op pass.Op, field string, m mistake) bool {
 	switch op := op.(type) {
-	case pass.Conv1D: // longer than the input: one step
-		return field == "Stride" && m.far
+	case pass.Conv1D: // longer than the input: one step, or none
+		return (field == "Stride" || field == "Pool") && m.far
+	case pass.PoolNorm:
+		return field == "Pool" && m.far
+	case pass.Embed:
+		return field == "Positions" && m.name == "no param"
+	case pass.LayerNorm: // a second output is optional, and with it what it needs
+		none := op.Rotated.IsZero()
+		return field == "Rotated" && m.name == "no view" || none && (field == "Table" || field == "Heads")
+	case pass.Conv2D:
+		return field == "Residual" && m.name == "no view"
+	case pass.Advance:
+		return field == "IDRows" && op.IDs.IsZero() || len(op.Stop) == 0 && m.name == "no view" && (field == "IDs" || field == "Done")
 	case pass.LSTM: // optional, and then of no size
 		none := op.H0.IsZero() && op.H.IsZero()
 		return field == "States" && m.far && none

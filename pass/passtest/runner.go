@@ -53,6 +53,7 @@ func execute(t testing.TB, ses pass.Session, p *cases.Placed, params map[string]
 		return executeTemps(t, ses, p, params, w)
 	}
 	ctx := context.Background()
+	kept := newCaches(t, ses, p)
 	buffers := map[string]pass.Buffer{}
 	for _, b := range p.Buffers {
 		h, err := ses.Alloc(b.Type, len(b.Words))
@@ -60,10 +61,11 @@ func execute(t testing.TB, ses pass.Session, p *cases.Placed, params map[string]
 		buffers[b.Name] = h
 	}
 	rec, err := ses.Record(ctx, pass.RecordOptions{Label: p.Case.Name, Math: w.math}, func(r pass.Pass) {
-		record(t, r, p, buffers, params, w.parts)
+		record(t, r, p, buffers, params, kept.handles, w.parts)
 	})
 	ok(t, err, "record")
 	once := func() words {
+		kept.fill(t)
 		for _, b := range p.Buffers {
 			ok(t, ses.Write(ctx, buffers[b.Name].View(), hostData(b.Type, b.Words)), "write "+b.Name)
 		}
@@ -76,6 +78,7 @@ func execute(t testing.TB, ses pass.Session, p *cases.Placed, params map[string]
 			ok(t, ses.Read(ctx, buffers[b.Name].View(), data), "read "+b.Name)
 			after[b.Name] = hostWords(data)
 		}
+		kept.probe(t, after)
 		return after
 	}
 	after := once()
@@ -83,6 +86,7 @@ func execute(t testing.TB, ses pass.Session, p *cases.Placed, params map[string]
 		sameBits(t, "second run", once(), after)
 	}
 	ok(t, rec.Close(), "close the recording")
+	kept.free(t, ses)
 	for name, b := range buffers {
 		ok(t, ses.Free(b), "free "+name)
 	}
@@ -94,6 +98,7 @@ func execute(t testing.TB, ses pass.Session, p *cases.Placed, params map[string]
 func executeTemps(t testing.TB, ses pass.Session, p *cases.Placed, params map[string]pass.Param, w way) words {
 	t.Helper()
 	ctx := context.Background()
+	kept := newCaches(t, ses, p)
 	buffers := map[string]pass.Buffer{}
 	outputs := map[string]pass.Output{}
 	var binds []pass.Bind
@@ -108,13 +113,14 @@ func executeTemps(t testing.TB, ses pass.Session, p *cases.Placed, params map[st
 				r.Do(pass.Copy{From: in.View(), To: buffers[b.Name].View(), Rows: 1, Cols: n})
 			}
 		}
-		record(t, r, p, buffers, params, w.parts)
+		record(t, r, p, buffers, params, kept.handles, w.parts)
 		for _, b := range p.Buffers {
 			outputs[b.Name] = r.Output(buffers[b.Name].View(), len(b.Words))
 		}
 	})
 	ok(t, err, "record")
 	once := func() words {
+		kept.fill(t)
 		run, err := rec.Run(ctx, binds...)
 		ok(t, err, "run")
 		after := words{}
@@ -122,6 +128,7 @@ func executeTemps(t testing.TB, ses pass.Session, p *cases.Placed, params map[st
 			after[b.Name] = readOutput(t, run, outputs[b.Name])
 		}
 		run.Close()
+		kept.probe(t, after)
 		return after
 	}
 	after := once()
@@ -129,12 +136,13 @@ func executeTemps(t testing.TB, ses pass.Session, p *cases.Placed, params map[st
 		sameBits(t, "second run", once(), after)
 	}
 	ok(t, rec.Close(), "close the recording")
+	kept.free(t, ses)
 	return after
 }
 
 // record hands the op to the recording, whole or in parts.
-func record(t testing.TB, r pass.Pass, p *cases.Placed, buffers map[string]pass.Buffer, params map[string]pass.Param, parts bool) {
-	op, err := p.Op(buffers, params)
+func record(t testing.TB, r pass.Pass, p *cases.Placed, buffers map[string]pass.Buffer, params map[string]pass.Param, held map[string]pass.Cache, parts bool) {
+	op, err := p.Op(buffers, params, held)
 	if err != nil {
 		t.Errorf("bind: %v", err)
 		return

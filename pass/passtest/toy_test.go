@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/tandem-gpu/tandem/pass"
@@ -36,44 +35,6 @@ func (h *toy) Load(ctx context.Context, w pass.Weights, _ pass.ParamShape) (back
 	copied, err := copyWeights(w)
 	m.weights = copied
 	return m, err
-}
-
-// copyWeights reads all tensors, since they are readable during Load only.
-func copyWeights(w pass.Weights) (pass.Weights, error) {
-	var first error
-	read := func(t pass.Tensor) pass.Tensor {
-		b := make([]byte, t.Bytes())
-		if n, err := t.Data.ReadAt(b, 0); n < len(b) && first == nil {
-			if err == nil || err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			first = fmt.Errorf("tensor %q: %w", t.Name, err)
-		}
-		t.Data = strings.NewReader(string(b))
-		return t
-	}
-	switch w := w.(type) {
-	case pass.LinearWeights:
-		w.Parts = slices.Clone(w.Parts)
-		for i := range w.Parts {
-			w.Parts[i] = read(w.Parts[i])
-		}
-		w.Bias, w.Dual = slices.Clone(w.Bias), slices.Clone(w.Dual)
-		return w, first
-	case pass.ConvWeights:
-		w.Weight, w.Bias = read(w.Weight), slices.Clone(w.Bias)
-		return w, first
-	case pass.LSTMWeights:
-		layers := make([][]pass.LSTMCell, len(w.Layers))
-		for i, layer := range w.Layers {
-			for _, c := range layer {
-				layers[i] = append(layers[i], pass.LSTMCell{Input: read(c.Input), Hidden: read(c.Hidden), Bias: slices.Clone(c.Bias)})
-			}
-		}
-		w.Layers = layers
-		return w, first
-	}
-	return nil, pass.ErrUnsupported
 }
 
 func (h *toy) NewStream(pass.SessionConfig) (backend.Stream, error) {
@@ -118,6 +79,13 @@ func (s *toyStream) Alloc(_ pass.DType, n int) (backend.Memory, error) {
 		first, _ := s.h.shared.LoadOrStore(n, m)
 		m = first.(*toyMemory)
 	}
+	s.all = append(s.all, m)
+	return m, nil
+}
+
+func (s *toyStream) NewCache(g pass.CacheConfig) (backend.Memory, error) {
+	n := g.Batch * g.Capacity * g.Heads * g.HeadDim
+	m := &toyMemory{words: make([]uint32, 2*n)} // keys, then values
 	s.all = append(s.all, m)
 	return m, nil
 }
@@ -242,6 +210,9 @@ func (g *toyProgram) step(op pass.Checked) error {
 	if m, isCopy := op.Op.(pass.Copy); isCopy || op.Op.Name() == "fill" {
 		return g.move(op, m)
 	}
+	if err := g.indices(op); err != nil {
+		return err
+	}
 	if w, exact := adderStep(op); exact {
 		return g.add(op, w)
 	}
@@ -267,15 +238,17 @@ func (g *toyProgram) compute(op pass.Checked) error {
 		if a.Access&pass.Write != 0 {
 			c.Outputs = append(c.Outputs, a.Name)
 		}
-		if c.Same[a.Name] == "" && (a.Access&pass.Read != 0 || a.Name == "H" || a.Name == "C") {
-			c.Inputs = append(c.Inputs, g.gather(a))
+		if c.Same[a.Name] == "" && (a.Access&pass.Read != 0 || slices.Contains(cases.KeptOutputs(op.Op), a.Name)) {
+			c.Inputs = append(c.Inputs, g.gather(op, a))
 		}
 	}
+	g.openCaches(op, &c)
 	c.Op = withoutLengths(c.Op, fault)
 	wanted, err := c.Truth()
 	if err != nil {
 		return err
 	}
+	g.closeCaches(op, wanted)
 	for _, a := range op.Args {
 		for _, w := range wanted {
 			if w.Name == a.Name {
@@ -301,8 +274,13 @@ func (g *toyProgram) each(a pass.Arg, f func(at int)) {
 	}
 }
 
-func (g *toyProgram) gather(a pass.Arg) cases.Tensor {
+func (g *toyProgram) gather(op pass.Checked, a pass.Arg) cases.Tensor {
 	t := cases.Tensor{Name: a.Name, Type: a.View.Buffer.Type(), Shape: []int{a.Batch, a.Rows, a.Cols}}
+	if x, ok := indexOf(op.Op, a.Name); ok {
+		if _, each := x.View(); !each {
+			t.Shape = []int{}
+		}
+	}
 	words := g.words(g.p.Place(a.View.Buffer))
 	g.each(a, func(at int) { t.Words = append(t.Words, words[at]) })
 	if _, end := a.Range(); g.s.h.fault == "input written" && end > 0 && a.Access == pass.Read {
@@ -329,26 +307,9 @@ func (g *toyProgram) move(op pass.Checked, m pass.Copy) error {
 		return nil
 	}
 	from, to := g.words(g.p.Place(m.From.Buffer)), g.words(g.p.Place(m.To.Buffer))
-	row := func(x pass.Index, b, rows int, name string) (int, error) {
-		n, constant := x.Const()
-		if !constant {
-			v, each := x.View()
-			if !each {
-				b = 0
-			}
-			n = int(g.words(g.p.Place(v.Buffer))[v.Offset+b])
-			if n+m.Rows > rows && g.s.h.fault == "index clamped" {
-				n = rows - m.Rows
-			}
-		}
-		if n+m.Rows > rows {
-			return 0, fmt.Errorf("copy: %s: item %d: want at most %d, given %d: %w", name, b, rows-m.Rows, n, pass.ErrInvalid)
-		}
-		return n, nil
-	}
 	for b := range m.Batch {
-		i, err := row(m.FromRow, b, m.FromRows, "FromRow")
-		j, err2 := row(m.ToRow, b, m.ToRows, "ToRow")
+		i, err := g.row(op, "FromRow", m.FromRow, b, m.Rows, m.FromRows)
+		j, err2 := g.row(op, "ToRow", m.ToRow, b, m.Rows, m.ToRows)
 		if err := errors.Join(err, err2); err != nil {
 			return err
 		}

@@ -10,8 +10,9 @@ import (
 type Case struct {
 	// Name is unique and starts with the name of the op: "gemm/silu-37x164x65".
 	Name string
-	// Op holds the sizes and options. Its views, params, and lengths and indices that
-	// lie on the device are zero: they are set by Bind.
+	// Op holds the sizes and options. Its views, params, caches, and lengths that lie on
+	// the device are zero: they are set by Bind. An index that lies on the device holds
+	// the constant that is added to it.
 	Op   pass.Op
 	Math pass.Math
 	// Tolerance is how far results may be off; zero: as the op's kind and Math say.
@@ -22,6 +23,8 @@ type Case struct {
 	Inputs []Tensor
 	// Params are the weights by the name of their field.
 	Params []Param
+	// Caches are what caches hold before.
+	Caches []Cache
 	// Outputs names the arguments that are written.
 	Outputs []string
 	// Same names arguments that share one buffer, in place: output → input.
@@ -35,6 +38,13 @@ type Case struct {
 type Param struct {
 	Field   string
 	Weights pass.Weights
+}
+
+// A Cache is what a cache holds before the op, put there by Append.
+type Cache struct {
+	Field  string
+	Config pass.CacheConfig
+	K, V   []float32 // [batch][capacity][heads·head dimension]
 }
 
 // An Entry is a case that is made when it is asked for.
@@ -86,12 +96,15 @@ func (c Case) Resolve() (pass.Checked, error) {
 			if from, ok := find(c.Inputs, "From"); ok {
 				t = from.Type
 			}
-		} else if f, ok := c.Op.(pass.Fill); ok && f.Word != 0 {
+		} else if f, ok := c.Op.(pass.Fill); ok && f.Word != 0 || c.Op.Name() == "argmax" {
 			t = pass.U32
 		}
 		views[name] = pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: uint32(i + 1), Generation: 1}, t, huge).View()
 	}
 	for out, in := range c.Same {
+		if t, _ := find(c.Inputs, in); len(t.Shape) == 3 { // strides for an output of fewer columns
+			views[in] = views[in].Rows(t.Shape[2]).Batch(t.Shape[1] * t.Shape[2])
+		}
 		views[out] = views[in]
 	}
 	params := map[string]pass.Param{}
@@ -102,7 +115,15 @@ func (c Case) Resolve() (pass.Checked, error) {
 		}
 		params[p.Field] = pass.MakeParam(pass.Ref{Device: 1, ID: uint32(i + 1), Generation: 1}, shape)
 	}
-	op, err := c.Bind(views, params)
+	caches := map[string]pass.Cache{}
+	for i, h := range c.Caches {
+		g, err := h.check()
+		if err != nil {
+			return pass.Checked{}, fmt.Errorf("cases: %s: %s: %w", c.Name, h.Field, err)
+		}
+		caches[h.Field] = pass.MakeCache(pass.Ref{Device: 1, Session: 1, ID: uint32(i + 1), Generation: 1}, g)
+	}
+	op, err := c.Bind(views, params, caches)
 	if err != nil {
 		return pass.Checked{}, err
 	}
@@ -171,6 +192,26 @@ func (c Case) Want() ([]Tensor, error) {
 		t.Shape = shape
 		out = append(out, t)
 	}
+	for _, h := range checked.Caches {
+		if h.Access&pass.Write == 0 {
+			continue
+		}
+		if truth == nil {
+			if truth, err = c.Truth(); err != nil {
+				return nil, err
+			}
+		}
+		for _, part := range cacheParts(h.Name) {
+			t, ok := find(wanted, part)
+			if !ok {
+				t, _ = find(truth, part)
+			}
+			if len(t.Words) != cacheLen(h.Config()) {
+				return nil, invalid("%s: wanted %s: want %d elements, given %d", c.Name, part, cacheLen(h.Config()), len(t.Words))
+			}
+			out = append(out, t)
+		}
+	}
 	return out, nil
 }
 
@@ -204,7 +245,7 @@ func (c Case) Limits() Tolerance {
 		return c.Tolerance
 	}
 	if k, err := kindOf(c.Op.Name()); err == nil && k.match != nil {
-		if t := k.match(c.Op); t != (Tolerance{}) {
+		if t := k.match(c); t != (Tolerance{}) {
 			return t
 		}
 	}
@@ -212,6 +253,15 @@ func (c Case) Limits() Tolerance {
 		return FastTolerance
 	}
 	return ExactTolerance
+}
+
+// KeptOutputs returns the outputs of an op of which some may be left as they were.
+func KeptOutputs(op pass.Op) []string {
+	k, err := kindOf(op.Name())
+	if err != nil {
+		return nil
+	}
+	return k.keeps
 }
 
 // DefaultOutputs returns the arguments that an op always writes.

@@ -28,6 +28,10 @@ type Tolerance struct {
 	Match Match
 	L2    float64 // largest ‖got − want‖ / ‖want‖ of an output
 	Max   float64 // largest |got − want| / max(1, largest |want|) of an element
+	// Log, if not 0, says that the values are logarithms of powers, Log of them to a
+	// factor of e. Those whose power is above 1e-4 of the largest are compared as L2 and
+	// Max say; of all, the powers are, to 1e-6 of the largest.
+	Log float64
 }
 
 // The tolerances of the two kinds of math, against float64.
@@ -46,6 +50,7 @@ type Report struct {
 	Got   float64 // at Index
 	Want  float64 // at Index
 	Wrong int     // elements of another class: NaN, an infinity, finite; or other bits
+	Power float64 // largest error of a power, relative to the largest; see Tolerance.Log
 	Shape []int
 }
 
@@ -57,6 +62,12 @@ func Compare(got, want Tensor, tol Tolerance) Report {
 		return r
 	}
 	var sum, norm, worst, largest float64
+	loudest := math.Inf(-1) // logarithm
+	for _, w := range want.Words {
+		if y := number(w, pass.F32); class(y) == 0 {
+			loudest = max(loudest, y)
+		}
+	}
 	for i, w := range want.Words {
 		g := got.Words[i]
 		if want.Type == pass.U32 || tol.Match != Near {
@@ -72,6 +83,13 @@ func Compare(got, want Tensor, tol Tolerance) Report {
 		}
 		if class(y) != 0 {
 			continue
+		}
+		if tol.Log > 0 {
+			y, x := (y-loudest)/tol.Log, (x-loudest)/tol.Log
+			r.Power = max(r.Power, math.Abs(math.Exp(x)-math.Exp(y)))
+			if y <= math.Log(1e-4) {
+				continue
+			}
 		}
 		largest = max(largest, math.Abs(y))
 		e := x - y
@@ -129,8 +147,11 @@ func class(x float64) int {
 
 // Err returns nil if the report is within the tolerance, else an error with all of it.
 func (r Report) Err(tol Tolerance) error {
-	if r.Wrong == 0 && (tol.Match != Near || r.L2 <= tol.L2 && r.Max <= tol.Max) {
+	if r.Wrong == 0 && (tol.Match != Near || r.L2 <= tol.L2 && r.Max <= tol.Max && r.Power <= 1e-6) {
 		return nil
+	}
+	if r.Wrong == 0 && r.Power > 1e-6 {
+		return fmt.Errorf("%s: largest error of a power %.3g of the largest power (at most 1e-06)", r.Name, r.Power)
 	}
 	at := "no element"
 	if r.Index >= 0 {

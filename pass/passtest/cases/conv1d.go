@@ -2,6 +2,7 @@ package cases
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases/truth"
@@ -94,18 +95,10 @@ func (c *Case) setItems(field string, numbers []int, onDevice bool) {
 		c.Inputs = append(c.Inputs, U32(field, words, len(words)))
 		return
 	}
-	switch op := c.Op.(type) {
-	case pass.Conv1D:
-		op.Lengths = pass.Fixed(numbers...)
-		c.Op = op
-	case pass.LSTM:
-		if field == "Lengths" {
-			op.Lengths = pass.Fixed(numbers...)
-		} else {
-			op.StateRows = pass.Fixed(numbers...)
-		}
-		c.Op = op
-	}
+	op := reflect.New(reflect.TypeOf(c.Op)).Elem()
+	op.Set(reflect.ValueOf(c.Op))
+	op.FieldByName(field).Set(reflect.ValueOf(pass.Fixed(numbers...)))
+	c.Op = op.Interface().(pass.Op)
 }
 
 func conv1DEntries() []Entry {
@@ -147,6 +140,27 @@ func conv1DEntries() []Entry {
 		op := pass.Conv1D{In: 25, Stride: 2, PadLeft: 2, PadRight: 2, Padding: pass.PadReflect, Out: out}
 		add(fmt.Sprintf("out-%d-%d", out.From, out.To), convSpec{op: op, channels: 4, out: 5, ker: 5, bias: true, typ: pass.F32})
 	}
+	// Absolute values and pooling.
+	add("sinc-pool", convSpec{op: pass.Conv1D{In: 911, Stride: 10, Abs: true, Pool: 3}, channels: 1, out: 16, ker: 251})
+	add("segmentation-pool", convSpec{op: pass.Conv1D{Batch: 2, In: 47, Pool: 3}, channels: 20, out: 12, ker: 5, bias: true})
+	for i, in := range []int{1, 7, 9, 16, 31, 65} {
+		op := pass.Conv1D{Batch: i % 3, In: in, Stride: 1 + i%2, PadLeft: 1, PadRight: 1 + i%2, Abs: i%2 == 0, Pool: 1 + i%4}
+		add("pool", convSpec{op: op, channels: e[(2*i+1)%6], out: e[(3*i+2)%8], ker: 3, bias: i%2 == 1})
+	}
+	add("abs-leaky", convSpec{op: pass.Conv1D{In: 17, PadLeft: 2, Abs: true, Epilogue: pass.Leaky(0.125)}, channels: 3, out: 6, ker: 3, bias: true})
+	add("pool-tanh", convSpec{op: pass.Conv1D{In: 23, Pool: 2, Epilogue: pass.Tanh}, channels: 3, out: 6, ker: 3, bias: true})
+	add("pool-out", convSpec{op: pass.Conv1D{In: 60, Stride: 2, Pool: 3, Abs: true, Out: pass.Span{From: 2, To: 7}}, channels: 2, out: 9, ker: 5})
+	add("pool-over-steps", convSpec{op: pass.Conv1D{In: 8, Pool: 9}, channels: 2, out: 3, ker: 3})
+	add("pool-nan", convSpec{op: pass.Conv1D{In: 24, Pool: 6, Abs: true}, channels: 2, out: 5, ker: 1, special: put(nan, 2*7+1, 2*8, 2*20)})
+	for _, onDevice := range []bool{false, true} {
+		op := pass.Conv1D{Batch: 4, In: 30, PadLeft: 1, PadRight: 1, Abs: true, Pool: 4, Epilogue: pass.Sigmoid}
+		add("pool-lengths"+whereLabel(onDevice), convSpec{op: op, channels: 3, out: 5, ker: 3, bias: true, lengths: []int{30, 0, 3, 18}, onDevice: onDevice})
+	}
+	// Other networks.
+	add("whisper-stem", convSpec{op: pass.Conv1D{In: 12, Stride: 2, PadLeft: 1, PadRight: 1, Epilogue: pass.GELUResidual}, channels: 80, out: 48, ker: 3, bias: true})
+	add("moonshine-stem", convSpec{op: pass.Conv1D{In: 900, Stride: 64, Epilogue: pass.Tanh}, channels: 1, out: 36, ker: 127})
+	add("moonshine-second", convSpec{op: pass.Conv1D{In: 25, Stride: 3, Epilogue: pass.GELU}, channels: 36, out: 40, ker: 7, bias: true})
+	add("gigaam-stem", convSpec{op: pass.Conv1D{Batch: 2, In: 15, Stride: 2, PadLeft: 2, PadRight: 2, Epilogue: pass.ReLU}, channels: 64, out: 48, ker: 5, bias: true, lengths: []int{15, 6}})
 	// Lengths.
 	for _, onDevice := range []bool{false, true} {
 		where := map[bool]string{true: "-device"}[onDevice]

@@ -12,15 +12,15 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// encodeFields returns the fields of an op that are neither zero nor set by tensors,
-// and those that are asked for even if zero.
-func encodeFields(op pass.Op, needed ...string) map[string]any {
+// encodeFields returns the fields of an op, or of weights, that are neither zero nor set
+// by tensors, and those that are asked for even if zero.
+func encodeFields(op any, needed ...string) map[string]any {
 	fields := map[string]any{}
 	v := reflect.ValueOf(op)
 	for i := range v.NumField() {
 		f := v.Field(i)
 		name := v.Type().Field(i).Name
-		if f.IsZero() && !negativeZero(f) && !slices.Contains(needed, name) || f.Type() == viewType || f.Type() == paramType {
+		if f.IsZero() && !negativeZero(f) && !slices.Contains(needed, name) || bySomethingElse(f) {
 			continue
 		}
 		switch value := f.Interface().(type) {
@@ -28,8 +28,14 @@ func encodeFields(op pass.Op, needed ...string) map[string]any {
 			fields[name] = value.Fixed()
 		case pass.Index:
 			fields[name], _ = value.Const()
-		case pass.Epilogue, pass.Padding:
+		case pass.Epilogue, pass.Padding, pass.RopeStyle:
 			fields[name] = fmt.Sprint(value)
+		case pass.Mask:
+			fields[name] = maskName(value)
+		case pass.MelLog:
+			fields[name] = melLogs[value]
+		case pass.MelNormal:
+			fields[name] = melNormals[value]
 		case pass.Span:
 			fields[name] = []int{value.From, value.To}
 		case float32:
@@ -39,6 +45,15 @@ func encodeFields(op pass.Op, needed ...string) map[string]any {
 		}
 	}
 	return fields
+}
+
+// bySomethingElse reports whether a field is set by tensors, or names weights.
+func bySomethingElse(f reflect.Value) bool {
+	switch f.Type() {
+	case viewType, paramType, cacheType, tensorType:
+		return true
+	}
+	return f.Kind() == reflect.String || f.Kind() == reflect.Slice && f.Type().Elem().Kind() != reflect.Uint32
 }
 
 func negativeZero(f reflect.Value) bool {
@@ -55,20 +70,21 @@ func floatJSON(v float32) any {
 	return json.Number(text)
 }
 
-// decodeFields returns the op with fields set from JSON. Names may be in any case.
-func decodeFields(op pass.Op, fields map[string]json.RawMessage) (pass.Op, error) {
+// decodeFields returns the op, or the weights, with fields set from JSON. Names may be in
+// any case. What names them in errors.
+func decodeFields[T any](op T, what string, fields map[string]json.RawMessage) (T, error) {
 	v := reflect.New(reflect.TypeOf(op)).Elem()
 	v.Set(reflect.ValueOf(op))
 	for _, name := range sortedKeys(fields) {
 		f, known := settable(v, name)
 		if !f.IsValid() {
-			return nil, invalid("fields: %s: want one of %s, given %q", op.Name(), strings.Join(known, ", "), name)
+			return op, invalid("%s: want one of %s, given %q", what, strings.Join(known, ", "), name)
 		}
 		if err := decodeField(f, fields[name]); err != nil {
-			return nil, fmt.Errorf("fields: %s: %w", name, err)
+			return op, fmt.Errorf("%s: %s: %w", what, name, err)
 		}
 	}
-	return v.Interface().(pass.Op), nil
+	return v.Interface().(T), nil
 }
 
 // settable returns the field of a name in any case, and the names of all fields that
@@ -76,7 +92,7 @@ func decodeFields(op pass.Op, fields map[string]json.RawMessage) (pass.Op, error
 func settable(v reflect.Value, name string) (field reflect.Value, known []string) {
 	for i := range v.NumField() {
 		f := v.Field(i)
-		if f.Type() == viewType || f.Type() == paramType {
+		if bySomethingElse(f) {
 			continue
 		}
 		known = append(known, v.Type().Field(i).Name)
@@ -105,15 +121,21 @@ func decodeField(f reflect.Value, raw json.RawMessage) error {
 		var s [2]int
 		return set(&s, "[from, to]", func() error { f.Set(reflect.ValueOf(pass.Span{From: s[0], To: s[1]})); return nil })
 	case paddingType:
+		return decodeName(f, raw, "zero", "reflect")
+	case styleType:
+		return decodeName(f, raw, "halves", "interleaved")
+	case melLogType:
+		return decodeName(f, raw, melLogs...)
+	case melNormType:
+		return decodeName(f, raw, melNormals...)
+	case maskType:
 		var name string
-		return set(&name, `"zero" or "reflect"`, func() error {
-			for _, p := range []pass.Padding{pass.PadZero, pass.PadReflect} {
-				if strings.EqualFold(p.String(), name) {
-					f.Set(reflect.ValueOf(p))
-					return nil
-				}
+		return set(&name, `"none", "causal" or "band(left,right)"`, func() error {
+			m, err := parseMask(name)
+			if err == nil {
+				f.Set(reflect.ValueOf(m))
 			}
-			return invalid(`want "zero" or "reflect", given %q`, name)
+			return err
 		})
 	case epilogueType:
 		var name string
@@ -126,18 +148,64 @@ func decodeField(f reflect.Value, raw json.RawMessage) error {
 		})
 	}
 	switch f.Kind() {
-	case reflect.Float32:
+	case reflect.Float32, reflect.Float64:
 		return decodeFloat(f, raw)
+	case reflect.Array, reflect.Slice:
+		return set(f.Addr().Interface(), "a list of whole numbers", func() error { return nil })
 	case reflect.Bool:
 		return set(f.Addr().Interface(), "true or false", func() error { return nil })
 	}
 	return set(f.Addr().Interface(), "a whole number that fits "+f.Type().String(), func() error { return nil })
 }
 
+// The names of numbered choices, in their order.
+var (
+	melLogs    = []string{"power", "ln", "log10"}
+	melNormals = []string{"as-is", "whisper", "per-bin", "mean"}
+)
+
+// decodeName sets a field to the place of a name in a list.
+func decodeName(f reflect.Value, raw json.RawMessage, names ...string) error {
+	var name string
+	if err := json.Unmarshal(raw, &name); err == nil {
+		for i, s := range names {
+			if strings.EqualFold(s, name) {
+				f.SetUint(uint64(i))
+				return nil
+			}
+		}
+	}
+	return invalid("want one of %q, given %.80s", names, raw)
+}
+
+func maskName(m pass.Mask) string {
+	switch left, right := m.Band(); m.Kind() {
+	case pass.MaskCausal:
+		return "causal"
+	case pass.MaskBand:
+		return fmt.Sprintf("band(%d,%d)", left, right)
+	}
+	return "none"
+}
+
+func parseMask(s string) (pass.Mask, error) {
+	switch s = strings.ToLower(s); s {
+	case "none":
+		return pass.Mask{}, nil
+	case "causal":
+		return pass.Causal, nil
+	}
+	var left, right int
+	if _, err := fmt.Sscanf(s, "band(%d,%d)", &left, &right); err != nil {
+		return pass.Mask{}, invalid(`want "none", "causal" or "band(left,right)", given %.80q`, s)
+	}
+	return pass.Band(left, right), nil
+}
+
 // decodeFloat takes a number, or a string for what JSON has no number for.
 func decodeFloat(f reflect.Value, raw json.RawMessage) error {
 	text := strings.Trim(string(raw), `"`)
-	v, err := strconv.ParseFloat(text, 32)
+	v, err := strconv.ParseFloat(text, f.Type().Bits())
 	if err != nil {
 		return invalid(`want a number, "NaN", "+Inf" or "-Inf", given %.80s`, raw)
 	}

@@ -29,6 +29,8 @@ type caseJSON struct {
 	Note      string                     `json:"note,omitempty"`
 	Op        string                     `json:"op"`
 	Fields    map[string]json.RawMessage `json:"fields,omitempty"`
+	Params    map[string]paramJSON       `json:"params,omitempty"`
+	Caches    map[string]cacheJSON       `json:"caches,omitempty"`
 	Shapes    map[string][]int           `json:"shapes,omitempty"`
 	Math      string                     `json:"math,omitempty"`
 	Tolerance *toleranceJSON             `json:"tolerance,omitempty"`
@@ -36,10 +38,21 @@ type caseJSON struct {
 	Same      map[string]string          `json:"same,omitempty"`
 }
 
+// paramJSON are the fields of weights that are not tensors.
+type paramJSON = map[string]json.RawMessage
+
+// cacheJSON is the geometry of a cache that its tensors do not give.
+type cacheJSON struct {
+	Heads   int    `json:"heads"`
+	HeadDim int    `json:"headDim"`
+	Type    string `json:"type,omitempty"`
+}
+
 type toleranceJSON struct {
 	Match string   `json:"match,omitempty"`
 	L2    *float64 `json:"l2,omitempty"`
 	Max   *float64 `json:"max,omitempty"`
+	Log   *float64 `json:"log,omitempty"`
 }
 
 // FindDirs returns every folder at or below dir that holds a case.json, in order.
@@ -71,10 +84,26 @@ func Write(dir string, c Case) error {
 	if err != nil {
 		return err
 	}
-	for name, value := range encodeFields(c.Op, k.needs...) {
-		if j.Fields[name], err = json.Marshal(value); err != nil {
-			return fmt.Errorf("cases: %s: field %s: %w", c.Name, name, err)
+	if err := marshalFields(j.Fields, encodeFields(c.Op, k.needs...)); err != nil {
+		return fmt.Errorf("cases: %s: %w", c.Name, err)
+	}
+	for _, p := range c.Params {
+		fields := paramJSON{}
+		if err := marshalFields(fields, encodeFields(p.Weights)); err != nil {
+			return fmt.Errorf("cases: %s: %s: %w", c.Name, p.Field, err)
 		}
+		if len(fields) > 0 {
+			if j.Params == nil {
+				j.Params = map[string]paramJSON{}
+			}
+			j.Params[p.Field] = fields
+		}
+	}
+	for _, h := range c.Caches {
+		if j.Caches == nil {
+			j.Caches = map[string]cacheJSON{}
+		}
+		j.Caches[h.Field] = cacheJSON{h.Config.Heads, h.Config.HeadDim, cacheTypeName(h.Config.Type)}
 	}
 	var tensors []safetensors.Tensor
 	for _, t := range c.Inputs {
@@ -85,6 +114,9 @@ func Write(dir string, c Case) error {
 	}
 	for _, p := range c.Params {
 		tensors = append(tensors, weightTensors(p)...)
+	}
+	for _, h := range c.Caches {
+		tensors = append(tensors, h.tensors()...)
 	}
 	for _, t := range tensors {
 		j.Shapes[t.Name] = slices.Clone(t.Shape)
@@ -112,11 +144,27 @@ func Write(dir string, c Case) error {
 	return nil
 }
 
+// marshalFields adds fields as JSON.
+func marshalFields(to map[string]json.RawMessage, from map[string]any) error {
+	for name, value := range from {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("field %s: %w", name, err)
+		}
+		to[name] = text
+	}
+	return nil
+}
+
 func (t Tolerance) json() *toleranceJSON {
 	if t.Match != Near {
 		return &toleranceJSON{Match: t.Match.String()}
 	}
-	return &toleranceJSON{L2: &t.L2, Max: &t.Max}
+	j := &toleranceJSON{L2: &t.L2, Max: &t.Max}
+	if t.Log != 0 {
+		j.Log = &t.Log
+	}
+	return j
 }
 
 // ReadDir reads the case of a folder. Errors name the file, the field or tensor, what
@@ -182,10 +230,10 @@ func (j caseJSON) assemble(file *tensorReader) (Case, error) {
 	default:
 		return Case{}, invalid(`math: want "exact" or "fast", given %q`, j.Math)
 	}
-	if c.Op, err = decodeFields(k.zero, j.Fields); err != nil {
+	if c.Op, err = decodeFields(k.zero, "fields: "+k.zero.Name(), j.Fields); err != nil {
 		return Case{}, err
 	}
-	if err := file.sort(&c, k); err != nil {
+	if err := file.sort(&c, k, j); err != nil {
 		return Case{}, err
 	}
 	if c.Op, err = inferFields(c.Op, k, j.Fields, slices.Concat(c.Inputs, c.Wanted)); err != nil {
@@ -238,8 +286,11 @@ func (j caseJSON) tolerance(c *Case) error {
 	if j.Tolerance.Max != nil {
 		tol.Max = *j.Tolerance.Max
 	}
-	if !(tol.L2 >= 0 && tol.Max >= 0) {
-		return invalid("tolerance: want l2 and max of at least 0, given %v and %v", tol.L2, tol.Max)
+	if j.Tolerance.Log != nil {
+		tol.Log = *j.Tolerance.Log
+	}
+	if !(tol.L2 >= 0 && tol.Max >= 0 && tol.Log >= 0) {
+		return invalid("tolerance: want l2, max and log of at least 0, given %v, %v and %v", tol.L2, tol.Max, tol.Log)
 	}
 	c.Tolerance = tol
 	return nil

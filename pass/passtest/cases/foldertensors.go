@@ -7,7 +7,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tandem-gpu/tandem/model/safetensors"
@@ -21,46 +20,6 @@ func (t Tensor) file(name string) safetensors.Tensor {
 		b = binary.LittleEndian.AppendUint32(b, w)
 	}
 	return safetensors.Tensor{Name: name, DType: safetensors.DType(t.Type.String()), Shape: t.Shape, Data: bytes.NewReader(b)}
-}
-
-// weightTensors returns weights as they are written.
-func weightTensors(p Param) []safetensors.Tensor {
-	var all []safetensors.Tensor
-	matrix := func(name string, t pass.Tensor) {
-		s := safetensors.Of(t)
-		s.Name = p.Field + name
-		if t.Type == pass.Q8_0 { // as bytes: [..., k/32, 34]
-			last := len(t.Shape) - 1
-			s.DType = safetensors.U8
-			s.Shape = append(slices.Clone(t.Shape[:last]), t.Shape[last]/pass.Q8Block, pass.Q8BlockBytes)
-		}
-		all = append(all, s)
-	}
-	vector := func(name string, values []float32) {
-		if values != nil {
-			all = append(all, safetensors.Of(pass.Float32s(p.Field+name, values, len(values))))
-		}
-	}
-	switch w := p.Weights.(type) {
-	case pass.LinearWeights:
-		for i, t := range w.Parts {
-			matrix(fmt.Sprintf(".%d", i), t)
-		}
-		vector(".bias", w.Bias)
-		vector(".dual", w.Dual)
-	case pass.ConvWeights:
-		matrix("", w.Weight)
-		vector(".bias", w.Bias)
-	case pass.LSTMWeights:
-		for l, layer := range w.Layers {
-			for d, cell := range layer {
-				matrix(fmt.Sprintf(".%d.%d.input", l, d), cell.Input)
-				matrix(fmt.Sprintf(".%d.%d.hidden", l, d), cell.Hidden)
-				vector(fmt.Sprintf(".%d.%d.bias", l, d), cell.Bias)
-			}
-		}
-	}
-	return all
 }
 
 // A tensorReader holds the tensors of a folder by name.
@@ -107,7 +66,7 @@ func openTensors(path string, shapes map[string][]int) (*tensorReader, error) {
 
 // sort puts every tensor of the file where it belongs in the case, in the order of the
 // op's fields.
-func (r *tensorReader) sort(c *Case, k kind) error {
+func (r *tensorReader) sort(c *Case, k kind, j caseJSON) error {
 	kind := reflect.TypeOf(c.Op)
 	used := 0
 	for i := range kind.NumField() {
@@ -132,7 +91,10 @@ func (r *tensorReader) sort(c *Case, k kind) error {
 				}
 			}
 		case paramType:
-			w := &weightReader{r: r, field: field.Name}
+			w := &weightReader{r: r, field: field.Name, fields: j.Params[field.Name]}
+			if slices.Contains(k.spare, field.Name) && !w.any() {
+				continue
+			}
 			weights, err := k.weights(w)
 			if err != nil {
 				return err
@@ -142,6 +104,34 @@ func (r *tensorReader) sort(c *Case, k kind) error {
 				return err
 			}
 			c.Params = append(c.Params, Param{field.Name, weights})
+		case cacheType:
+			h, err := r.cache(field.Name, j.Caches[field.Name])
+			if err != nil {
+				return err
+			}
+			used += 2
+			c.Caches = append(c.Caches, h)
+			for _, part := range cacheParts(field.Name) {
+				if t, ok := r.tensors[wantPrefix+part]; ok {
+					used++
+					words, err := wordsOf(t, false)
+					if err != nil {
+						return fmt.Errorf("tensor %.80q: %w", wantPrefix+part, err)
+					}
+					words.Name = part
+					c.Wanted = append(c.Wanted, words)
+				}
+			}
+		}
+	}
+	for _, name := range sortedKeys(j.Params) {
+		if f, ok := kind.FieldByName(name); !ok || f.Type != paramType {
+			return invalid("params: %s has no param %.80q", c.Op.Name(), name)
+		}
+	}
+	for _, name := range sortedKeys(j.Caches) {
+		if f, ok := kind.FieldByName(name); !ok || f.Type != cacheType {
+			return invalid("caches: %s has no cache %.80q", c.Op.Name(), name)
 		}
 	}
 	if used < len(r.names) {
@@ -201,122 +191,4 @@ func wordsOf(t safetensors.Tensor, count bool) (Tensor, error) {
 		return w, invalid("want whole numbers (U32, I32 or I64), given %s", t.DType)
 	}
 	return w, nil
-}
-
-// A weightReader reads the tensors of one param.
-type weightReader struct {
-	r     *tensorReader
-	field string
-	used  int
-}
-
-func (w *weightReader) conv() (pass.Weights, error) {
-	c := pass.ConvWeights{Name: w.field}
-	var err error
-	if c.Weight, err = w.matrix(""); err != nil {
-		return nil, err
-	}
-	c.Bias, err = w.vector(".bias")
-	return c, err
-}
-
-func (w *weightReader) linear() (pass.Weights, error) {
-	l := pass.LinearWeights{Name: w.field}
-	if !w.has("") && !w.has(".0") {
-		return nil, invalid("weights: want a tensor %q or %q, given %.400q", w.field, w.field+".0", w.r.names)
-	}
-	parts := []string{""}
-	if !w.has("") {
-		parts = nil
-		for i := 0; w.has("." + strconv.Itoa(i)); i++ {
-			parts = append(parts, "."+strconv.Itoa(i))
-		}
-	}
-	for _, suffix := range parts {
-		t, err := w.matrix(suffix)
-		if err != nil {
-			return nil, err
-		}
-		l.Parts = append(l.Parts, t)
-	}
-	var err error
-	if l.Bias, err = w.vector(".bias"); err != nil {
-		return nil, err
-	}
-	l.Dual, err = w.vector(".dual")
-	return l, err
-}
-
-func (w *weightReader) lstm() (pass.Weights, error) {
-	s := pass.LSTMWeights{Name: w.field}
-	for l := 0; l == 0 || w.has(fmt.Sprintf(".%d.0.input", l)); l++ {
-		var layer []pass.LSTMCell
-		for d := 0; d == 0 || w.has(fmt.Sprintf(".%d.%d.input", l, d)); d++ {
-			cell, err := w.cell(fmt.Sprintf(".%d.%d", l, d))
-			if err != nil {
-				return nil, err
-			}
-			layer = append(layer, cell)
-		}
-		s.Layers = append(s.Layers, layer)
-	}
-	return s, nil
-}
-
-func (w *weightReader) cell(prefix string) (cell pass.LSTMCell, err error) {
-	if cell.Input, err = w.matrix(prefix + ".input"); err != nil {
-		return cell, err
-	}
-	if cell.Hidden, err = w.matrix(prefix + ".hidden"); err != nil {
-		return cell, err
-	}
-	cell.Bias, err = w.vector(prefix + ".bias")
-	return cell, err
-}
-
-func (w *weightReader) has(suffix string) bool {
-	_, ok := w.r.tensors[w.field+suffix]
-	return ok
-}
-
-// matrix reads a tensor of a type of weights; bytes are Q8_0 blocks.
-func (w *weightReader) matrix(suffix string) (pass.Tensor, error) {
-	name := w.field + suffix
-	t, ok := w.r.tensors[name]
-	if !ok {
-		return pass.Tensor{}, invalid("weights: want a tensor %q, given %.400q", name, w.r.names)
-	}
-	w.used++
-	switch t.DType {
-	case safetensors.U8:
-		last := len(t.Shape) - 1
-		if last < 1 || t.Shape[last] != pass.Q8BlockBytes {
-			return pass.Tensor{}, invalid("weights %q: want bytes [...][blocks][%d] for Q8_0, given %v", name, pass.Q8BlockBytes, t.Shape)
-		}
-		shape := slices.Clone(t.Shape[:last])
-		shape[last-1] *= pass.Q8Block
-		return pass.Tensor{Name: name, Type: pass.Q8_0, Shape: shape, Data: t.Data}, nil
-	case safetensors.F64:
-		values, err := wordsOf(t, false)
-		return pass.Float32s(name, values.Float32s(), t.Shape...), err
-	}
-	p, err := t.Pass()
-	if err != nil {
-		return p, fmt.Errorf("weights: %w", err)
-	}
-	return p, nil
-}
-
-// vector reads biases, or nil if there are none.
-func (w *weightReader) vector(suffix string) ([]float32, error) {
-	t, ok := w.r.tensors[w.field+suffix]
-	if !ok {
-		return nil, nil
-	}
-	w.used++
-	values, err := wordsOf(t, false)
-	if err != nil || values.Type != pass.F32 || len(t.Shape) != 1 {
-		return nil, invalid("weights %q: want one axis of F32, given %v of %s", w.field+suffix, t.Shape, t.DType)
-	}
-	return append([]float32{}, values.Float32s()...), nil
 }

@@ -16,15 +16,24 @@ type kind struct {
 	// a folder leaves them out.
 	sizes   map[string][3]string
 	needs   []string                                  // fields that a folder may not leave out
-	weights func(*weightReader) (pass.Weights, error) // of its param; nil: none
+	weights func(*weightReader) (pass.Weights, error) // of its params; nil: none
+	spare   []string                                  // params that may be missing
 	list    func() []Entry
 	truth   func(pass.Checked, *data) ([]Tensor, error)
-	match   func(pass.Op) Tolerance // zero: as the math says; nil: always
+	match   func(Case) Tolerance // zero: as the math says; nil: always
 }
 
 // kinds lists the ops that have cases, family by family.
 func kinds() []kind {
-	return []kind{gemmKind(), conv1DKind(), lstmKind(), mapKind(), magnitudeKind(), copyKind(), fillKind()}
+	return []kind{
+		gemmKind(), embedKind(),
+		conv1DKind(), lstmKind(),
+		mapKind(), magnitudeKind(), addKind(), scaleKind(), swiGLUKind(), gluKind(),
+		layerNormKind(), groupNormKind(), poolNormKind(), l2NormKind(),
+		softmaxKind(), logSoftmaxKind(), argmaxKind(),
+		ropeKind(),
+		permuteKind(), copyKind(), fillKind(), advanceKind(),
+	}
 }
 
 func kindOf(op string) (kind, error) {
@@ -93,12 +102,17 @@ func (d *data) index(name string, x pass.Index, batch int) []int {
 		case !ok:
 			numbers[b], _ = x.Const()
 		case len(t.Shape) == 0:
-			numbers[b] = int(t.Words[0])
+			numbers[b] = int(t.Words[0]) + x.Addend()
 		default:
-			numbers[b] = int(t.Words[b])
+			numbers[b] = int(t.Words[b]) + x.Addend()
 		}
 	}
 	return numbers
+}
+
+// lengths returns one number for each item: those of Lengths, or n.
+func (d *data) lengths(fixed pass.Items, batch, n int) []int {
+	return d.items("Lengths", fixed, batch, func(int) int { return n })
 }
 
 func (d *data) weights(field string) pass.Weights {

@@ -47,6 +47,7 @@ type Buffer struct {
 	Words  []uint32
 	shape  [3]int
 	output string // the output that ends up here
+	out    [3]int // its shape
 }
 
 // Place lays out a case. The seed chooses poison and random bits.
@@ -63,13 +64,16 @@ func Place(c Case, l Layout, seed uint64) (*Placed, error) {
 	for i, a := range checked.Args {
 		if in, ok := c.Same[a.Name]; ok {
 			j := slices.IndexFunc(p.Buffers, func(b Buffer) bool { return b.Name == in })
-			p.Buffers[j].output = a.Name
+			p.Buffers[j].output, p.Buffers[j].out = a.Name, [3]int{a.Batch, a.Rows, a.Cols}
 			p.Buffers[j].Access = pass.Update
+			if v := &p.Buffers[j]; v.View.RowStride == 0 { // explicit, for an output of fewer columns
+				v.View.RowStride, v.View.BatchStride = v.shape[2], v.shape[1]*v.shape[2]
+			}
 			continue
 		}
 		b := Buffer{Name: a.Name, Access: a.Access, Type: a.View.Buffer.Type(), shape: [3]int{a.Batch, a.Rows, a.Cols}}
 		if a.Access&pass.Write != 0 {
-			b.output = a.Name
+			b.output, b.out = a.Name, b.shape
 		}
 		b.lay(l, 2*i+1)
 		b.poison(fmt.Sprintf("%s/%s/%v", c.Name, a.Name, l), seed)
@@ -133,14 +137,17 @@ func garbage(name string, seed uint64, n int) []uint32 {
 }
 
 // each calls f with the place of every element of the argument, in order.
-func (b *Buffer) each(f func(at int)) {
+func (b *Buffer) each(f func(at int)) { b.eachOf(b.shape, f) }
+
+// eachOf is each for an argument of the given shape that lies here.
+func (b *Buffer) eachOf(shape [3]int, f func(at int)) {
 	row, item := b.View.RowStride, b.View.BatchStride
 	if row == 0 && item == 0 {
 		row, item = b.shape[2], b.shape[1]*b.shape[2]
 	}
-	for i := range b.shape[0] {
-		for r := range b.shape[1] {
-			for j := range b.shape[2] {
+	for i := range shape[0] {
+		for r := range shape[1] {
+			for j := range shape[2] {
 				f(b.View.Offset + i*item + r*row + j)
 			}
 		}
@@ -152,8 +159,9 @@ func (b *Buffer) fill(words []uint32) {
 	b.each(func(at int) { b.Words[at] = words[i]; i++ })
 }
 
-// Op returns the op on real buffers and params, by the names of Buffers and Params.
-func (p *Placed) Op(buffers map[string]pass.Buffer, params map[string]pass.Param) (pass.Op, error) {
+// Op returns the op on real buffers, params and caches, by the names of Buffers and of
+// the case's Params and Caches.
+func (p *Placed) Op(buffers map[string]pass.Buffer, params map[string]pass.Param, caches map[string]pass.Cache) (pass.Op, error) {
 	views := map[string]pass.View{}
 	for _, b := range p.Buffers {
 		v := b.View
@@ -163,7 +171,7 @@ func (p *Placed) Op(buffers map[string]pass.Buffer, params map[string]pass.Param
 	for out, in := range p.Case.Same {
 		views[out] = views[in]
 	}
-	return p.Case.Bind(views, params)
+	return p.Case.Bind(views, params, caches)
 }
 
 // Check compares what a buffer holds after the op: its output with what is wanted, and
@@ -183,12 +191,12 @@ func (b *Buffer) check(words []uint32, wanted []Tensor, tol Tolerance) error {
 	}
 	rest := slices.Clone(b.Words)
 	var got []uint32
-	b.each(func(at int) {
-		got = append(got, words[at])
-		if b.output != "" {
+	if b.output != "" {
+		b.eachOf(b.out, func(at int) {
+			got = append(got, words[at])
 			rest[at] = words[at]
-		}
-	})
+		})
+	}
 	for i, w := range rest {
 		if words[i] != w {
 			what := "an element outside of the view was written"

@@ -22,6 +22,29 @@ func gemmKind() kind {
 	}
 }
 
+func embedKind() kind {
+	return kind{
+		zero:    pass.Embed{},
+		outputs: []string{"Out"},
+		sizes:   map[string][3]string{"IDs": {"Batch", "IDRows", ""}},
+		needs:   []string{"Rows"},
+		weights: (*weightReader).linear,
+		spare:   []string{"Positions"},
+		list:    embedEntries,
+		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
+			e := op.Op.(pass.Embed)
+			var positions truth.Linear
+			if d.weights("Positions") != nil {
+				positions = d.linear("Positions")
+			}
+			idRow, pos := d.index("IDRow", e.IDRow, e.Batch), d.index("Pos", e.Pos, e.Batch)
+			out := truth.Embed(e, d.linear("Table"), positions, d.words("IDs", 0), idRow, pos)
+			return []Tensor{result(op, "Out", rounded(out))}, d.err
+		},
+		match: func(Case) Tolerance { return Tolerance{L2: 1e-7, Max: 1e-7} }, // one rounding
+	}
+}
+
 // linear decodes the weights of a field.
 func (d *data) linear(field string) truth.Linear {
 	w := d.weights(field).(pass.LinearWeights)
@@ -116,6 +139,25 @@ func epilogues() []pass.Epilogue {
 	return []pass.Epilogue{pass.None, pass.SiLU, pass.ReLU, pass.Leaky(0.125), pass.Residual(0.5), pass.GELU, pass.GELUResidual, pass.Tanh, pass.Sigmoid}
 }
 
+func full(e Entry) Entry {
+	e.Full = true
+	return e
+}
+
+// nan is a quiet NaN.
+const nan = 0x7FC00000
+
+// scaleInput multiplies the first input.
+func scaleInput(by float32) func(c *Case) {
+	return func(c *Case) {
+		values := c.Inputs[0].Float32s()
+		for i := range values {
+			values[i] *= by
+		}
+		c.Inputs[0].Words = floatWords(values)
+	}
+}
+
 func gemmEntries() []Entry {
 	var all []Entry
 	e := edges()
@@ -146,7 +188,22 @@ func gemmEntries() []Entry {
 	for _, t := range []pass.DType{pass.F16, pass.BF16} { // k that fills no block
 		all = append(all, gemmSpec{rows: 2, n: []int{9}, k: 17, typ: t}.entry(fmt.Sprint(t, "-odd")))
 	}
+	for _, rows := range []int{1, 37, 70} {
+		for i, n := range []int{164, 288} {
+			all = append(all,
+				gemmSpec{rows: rows, n: []int{n - 64, 64}, k: 64, bias: i == 0, dual: 33 * i, epilogue: pass.SiLU}.entry("wide"),
+				gemmSpec{rows: rows, n: []int{n}, k: 40, bias: i == 1, epilogue: pass.Residual(0.5)}.entry("wide-residual"))
+		}
+	}
+	ones := func(c *Case) { // 4096 products of 64: beyond what binary16 holds
+		for i := range c.Inputs[0].Words {
+			c.Inputs[0].Words[i] = 0x41000000 // 8
+		}
+		w := pass.LinearWeights{Name: c.Name, Parts: []pass.Tensor{Encode("eights", pass.F32, special(8)("", 3*4096), 3, 4096)}}
+		c.Params[0].Weights = w
+	}
 	all = append(all,
+		gemmSpec{rows: 2, n: []int{3}, k: 4096, special: ones}.entry("sum-of-262144"),
 		gemmSpec{rows: 7, batch: 3, n: []int{18}, k: 33, bias: true, epilogue: pass.ReLU}.entry("batch"),
 		gemmSpec{rows: 1, batch: 5, n: []int{9}, k: 65, epilogue: pass.Residual(1)}.entry("batch-residual"),
 		gemmSpec{rows: 9, n: []int{40}, k: 24, dual: 8, bias: true, columns: pass.Span{From: 3, To: 44}}.entry("columns-into-dual"),
@@ -167,10 +224,15 @@ func gemmEntries() []Entry {
 		gemmSpec{rows: 4, n: []int{16}, k: 16, epilogue: pass.Tanh, special: scaleInput(1e30)}.entry("large-tanh"),
 		gemmSpec{rows: 4, n: []int{16}, k: 16, epilogue: pass.Sigmoid, special: scaleInput(1e30)}.entry("large-sigmoid"),
 	)
-	for _, rows := range []int{37, 70} {
-		for _, n := range []int{164, 288} {
-			for i, ep := range epilogues() {
-				all = append(all, full(gemmSpec{rows: rows, n: []int{n - 64, 64}, k: 129, bias: i%2 == 0, dual: 33 * (i % 3), epilogue: ep}.entry("wide-"+ep.String())))
+	for _, ep := range epilogues() {
+		for _, rows := range []int{1, 37, 70, 2100} {
+			for _, n := range []int{164, 288} {
+				for _, parts := range [][]int{{n}, {n - 64, 64}} {
+					for _, s := range []gemmSpec{{bias: true}, {}, {dual: 33}} {
+						s.rows, s.n, s.k, s.epilogue = rows, parts, 65, ep
+						all = append(all, full(s.entry(fmt.Sprintf("wide%d-%v-bias-%v-dual-%d", len(parts), ep, s.bias, s.dual))))
+					}
+				}
 			}
 		}
 	}
@@ -182,21 +244,68 @@ func gemmEntries() []Entry {
 	return all
 }
 
-func full(e Entry) Entry {
-	e.Full = true
-	return e
+// An embedSpec is an Embed case in few words. Indices are nil for the constants of the
+// op, one number for the batch, or one for each item.
+type embedSpec struct {
+	op         pass.Embed
+	n, k, ids  int // rows and columns of the table; rows of ids
+	typ        pass.DType
+	positions  int // rows of positions; 0: none
+	idRow, pos []uint32
 }
 
-// nan is a quiet NaN.
-const nan = 0x7FC00000
-
-// scaleInput multiplies the first input.
-func scaleInput(by float32) func(c *Case) {
-	return func(c *Case) {
-		values := c.Inputs[0].Float32s()
-		for i := range values {
-			values[i] *= by
+func (s embedSpec) entry(label string) Entry {
+	name := fmt.Sprintf("embed/%s-%dx%d-%dx%d", label, max(s.op.Batch, 1), s.op.Rows, s.n, s.k)
+	return Entry{Name: name, Op: "embed", make: func(name string) Case {
+		batch := max(s.op.Batch, 1)
+		s.op.IDRows = s.ids
+		words := RecipeWords(name+"/IDs", 1, batch*s.ids)
+		for i := range words {
+			words[i] %= uint32(s.n)
 		}
-		c.Inputs[0].Words = floatWords(values)
+		c := Case{Op: s.op, Inputs: []Tensor{U32("IDs", words, batch, s.ids, 1)}, Outputs: []string{"Out"}}
+		typ := s.typ
+		if typ == 0 {
+			typ = pass.F32
+		}
+		c.Params = []Param{{"Table", linearWeights(name, typ, []int{s.n}, s.k, false, 0)}}
+		if s.positions > 0 {
+			c.Params = append(c.Params, Param{"Positions", linearWeights(name+"/pos", pass.F32, []int{s.positions}, s.k, false, 0)})
+		}
+		c.setIndex("IDRow", s.idRow)
+		c.setIndex("Pos", s.pos)
+		return c
+	}}
+}
+
+// setIndex puts an index on the device, if there are numbers: one for the batch, or one
+// for each item.
+func (c *Case) setIndex(field string, numbers []uint32) {
+	switch len(numbers) {
+	case 0:
+	case 1:
+		c.Inputs = append(c.Inputs, U32(field, numbers))
+	default:
+		c.Inputs = append(c.Inputs, U32(field, numbers, len(numbers)))
 	}
+}
+
+func embedEntries() []Entry {
+	var all []Entry
+	add := func(label string, s embedSpec) { all = append(all, s.entry(label)) }
+	e := edges()
+	for i, rows := range e[:10] {
+		add("edge", embedSpec{op: pass.Embed{Batch: i % 3, Rows: rows}, n: 5 + i, k: e[(5*i+2)%len(e)], ids: rows, positions: rows * (i % 2)})
+	}
+	for _, t := range []pass.DType{pass.F32, pass.F16, pass.BF16, pass.Q8_0} {
+		add(t.String(), embedSpec{op: pass.Embed{Rows: 5}, n: 11, k: 64, ids: 5, typ: t, positions: 5})
+	}
+	add("positions", embedSpec{op: pass.Embed{Batch: 2, Rows: 3, Pos: pass.Const(4)}, n: 9, k: 20, ids: 3, positions: 7})
+	add("id-row", embedSpec{op: pass.Embed{Batch: 2, Rows: 3, IDRow: pass.Const(2)}, n: 9, k: 20, ids: 6})
+	add("index", embedSpec{op: pass.Embed{Batch: 3, Rows: 1}, n: 9, k: 20, ids: 6, positions: 8, idRow: []uint32{5}, pos: []uint32{7}})
+	add("index-each", embedSpec{op: pass.Embed{Batch: 3, Rows: 2}, n: 9, k: 20, ids: 6, positions: 8, idRow: []uint32{4, 0, 1}, pos: []uint32{0, 6, 2}})
+	add("index-plus", embedSpec{op: pass.Embed{Batch: 3, Rows: 2, IDRow: pass.Const(1), Pos: pass.Const(3)}, n: 9, k: 20, ids: 6, positions: 9, idRow: []uint32{3, 0, 1}, pos: []uint32{4}})
+	add("whisper", embedSpec{op: pass.Embed{Batch: 2, Rows: 1}, n: 100, k: 384, ids: 12, typ: pass.Q8_0, positions: 20, idRow: []uint32{3, 11}, pos: []uint32{3, 11}})
+	add("no-rows", embedSpec{op: pass.Embed{Rows: 0}, n: 3, k: 8, ids: 1})
+	return all
 }

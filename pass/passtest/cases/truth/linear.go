@@ -40,3 +40,22 @@ func Gemm(g pass.Gemm, w Linear, a, before []float64) []float64 {
 	}
 	return c
 }
+
+// Embed returns Out [batch][rows][k]: rows of the table by id, plus rows of positions if
+// there are any.
+func Embed(e pass.Embed, table, positions Linear, ids []uint32, idRow, pos []int) []float64 {
+	var out []float64
+	for b := range e.Batch {
+		for r := range e.Rows {
+			id := int(ids[b*e.IDRows+idRow[b]+r])
+			for k := range table.K {
+				v := table.W[id*table.K+k]
+				if positions.W != nil {
+					v += positions.W[(pos[b]+r)*table.K+k]
+				}
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}

@@ -28,3 +28,58 @@ func Magnitude(m pass.Magnitude, x []float64) []float64 {
 	}
 	return y
 }
+
+// Add returns A + B, where B may have one item for all, and one row for all of an item.
+func Add(a pass.Add, x, y []float64) []float64 {
+	var sum []float64
+	for b := range a.Batch {
+		for r := range a.Rows {
+			item, row, rows := b, r, a.Rows
+			if a.OverRows {
+				row, rows = 0, 1
+			}
+			if a.OverBatch {
+				item = 0
+			}
+			for j := range a.Cols {
+				sum = append(sum, x[(b*a.Rows+r)*a.Cols+j]+y[(item*rows+row)*a.Cols+j])
+			}
+		}
+	}
+	return sum
+}
+
+// Scale returns factor·x.
+func Scale(s pass.Scale, x []float64) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(s.Factor) * v
+	}
+	return y
+}
+
+// SwiGLU returns gate·sigmoid(gate)·x of rows [x | gate], or [gate | x].
+func SwiGLU(s pass.SwiGLU, x []float64) []float64 {
+	var y []float64
+	for ; len(x) > 0 && s.Cols > 0; x = x[2*s.Cols:] {
+		for j := range s.Cols {
+			v, gate := x[j], x[s.Cols+j]
+			if s.GateFirst {
+				v, gate = gate, v
+			}
+			y = append(y, gate/(1+math.Exp(-gate))*v)
+		}
+	}
+	return y
+}
+
+// GLU returns a·sigmoid(b) of rows [a | b] of 2·cols elements.
+func GLU(x []float64, cols int) []float64 {
+	var y []float64
+	for ; len(x) > 0 && cols > 0; x = x[2*cols:] {
+		for j := range cols {
+			y = append(y, x[j]*sigmoid(x[cols+j]))
+		}
+	}
+	return y
+}
