@@ -46,7 +46,7 @@ const (
 	MelAsIs    MelNormal = iota // nothing
 	MelWhisper                  // (max(x, largest of the item − 8) + 4)/4
 	// MelPerBin: per bin over the first length/Hop frames, (x − mean)/(deviation + eps)
-	// with the unbiased deviation; later frames are 0.
+	// with the unbiased deviation, which is 0 for a single frame; later frames are 0.
 	MelPerBin
 	MelMean // minus the bin's mean over time
 )

@@ -94,6 +94,8 @@ func (h *hardware) Load(ctx context.Context, w pass.Weights, shape pass.ParamSha
 		return loadConvGLU(ctx, &h.ledger, w, shape.(pass.ConvGLUShape))
 	case pass.DepthwiseWeights:
 		return loadDepthwise(ctx, &h.ledger, w, shape.(pass.DepthwiseShape))
+	case pass.MelWeights:
+		return loadMel(&h.ledger, w, shape.(pass.MelShape))
 	}
 	return nil, fmt.Errorf("weights %T: %w", w, pass.ErrUnsupported)
 }

@@ -181,6 +181,8 @@ func (p *program) kernels(op pass.Checked) ([]kernel, error) {
 		return []kernel{p.convGLU(v, op.Cost)}, nil
 	case pass.DepthwiseConv2D:
 		return []kernel{p.depthwiseConv2D(v, op.Cost)}, nil
+	case pass.LogMel:
+		return p.logmel(v, op.Cost), nil
 	}
 	return nil, fmt.Errorf("%s: %w", op.Op.Name(), pass.ErrUnsupported)
 }
