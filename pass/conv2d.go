@@ -91,8 +91,9 @@ func (v Conv2D) describe(c *checker) Op {
 	v.Batch = c.batch(v.Batch)
 	c.atLeast("Height", v.Height, 0)
 	c.atLeast("Width", v.Width, 0)
-	if v.Stride = max(v.Stride, 1); v.Stride > 2 {
-		c.failf("Stride: want 1 or 2, given %d", v.Stride)
+	stride := v.Stride
+	if v.Stride = max(v.Stride, 1); stride < 0 || stride > 2 {
+		c.failf("Stride: want 1 or 2, given %d", stride)
 	}
 	height, width := v.Size()
 	v.Out = v.Out.check(c, "Out", height)

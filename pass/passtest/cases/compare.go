@@ -30,7 +30,8 @@ type Tolerance struct {
 	Max   float64 // largest |got − want| / max(1, largest |want|) of an element
 	// Log, if not 0, says that the values are logarithms of powers, Log of them to a
 	// factor of e. Those whose power is above 1e-4 of the largest are compared as L2 and
-	// Max say; of all, the powers are, to 1e-6 of the largest.
+	// Max say; of all, the powers are, to 1e-6 of the largest beside what a logarithm
+	// loses when it is rounded.
 	Log float64
 }
 
@@ -85,9 +86,10 @@ func Compare(got, want Tensor, tol Tolerance) Report {
 			continue
 		}
 		if tol.Log > 0 {
-			y, x := (y-loudest)/tol.Log, (x-loudest)/tol.Log
-			r.Power = max(r.Power, math.Abs(math.Exp(x)-math.Exp(y)))
-			if y <= math.Log(1e-4) {
+			lost := max(1, math.Abs(y)) * 0x1p-22 / tol.Log
+			power, found := math.Exp((y-loudest)/tol.Log), math.Exp((x-loudest)/tol.Log)
+			r.Power = max(r.Power, math.Abs(found-power)-lost*power)
+			if power <= 1e-4 {
 				continue
 			}
 		}

@@ -243,7 +243,7 @@ func (j caseJSON) assemble(file *tensorReader) (Case, error) {
 	if c.Outputs == nil {
 		c.Outputs = slices.Clone(k.outputs)
 		for _, t := range c.Wanted {
-			if !slices.Contains(c.Outputs, t.Name) {
+			if !slices.Contains(c.Outputs, t.Name) && !strings.Contains(t.Name, ".") { // of no cache
 				c.Outputs = append(c.Outputs, t.Name)
 			}
 		}

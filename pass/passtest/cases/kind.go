@@ -32,6 +32,9 @@ func kinds() []kind {
 		layerNormKind(), groupNormKind(), poolNormKind(), l2NormKind(),
 		softmaxKind(), logSoftmaxKind(), argmaxKind(),
 		ropeKind(),
+		attentionKind(), appendKind(), attendKind(),
+		convGLUKind(), depthwiseKind(), conv2DKind(),
+		logMelKind(), statsPoolKind(),
 		permuteKind(), copyKind(), fillKind(), advanceKind(),
 	}
 }
