@@ -1,0 +1,96 @@
+package goldens_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tandem-gpu/tandem/model/goldens"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/cpu"
+)
+
+// devices are the devices under test.
+var devices = []struct {
+	name string
+	open func(context.Context) (pass.Device, error)
+}{
+	{"cpu", func(context.Context) (pass.Device, error) { return cpu.Open(cpu.Config{}) }},
+}
+
+// A bench runs ops for a case on a device. What goes wrong ends the test.
+type bench struct {
+	testing.TB
+	*goldens.Case
+
+	dev   pass.Device
+	binds []pass.Bind
+}
+
+// onDevices runs a test on every device.
+func onDevices(t *testing.T, test func(t *testing.T, dev pass.Device)) {
+	for _, d := range devices {
+		t.Run(d.name, func(t *testing.T) {
+			dev, err := d.open(t.Context())
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, dev.Close()) })
+			test(t, dev)
+		})
+	}
+}
+
+func (b *bench) load(w pass.Weights) pass.Param {
+	b.Helper()
+	p, err := b.dev.Load(b.Context(), w)
+	require.NoError(b, err)
+	return p
+}
+
+func (b *bench) weights(name string) []float32 {
+	b.Helper()
+	v, err := b.Float32s(name)
+	require.NoError(b, err)
+	return v
+}
+
+func (b *bench) input(name string) []float32 {
+	b.Helper()
+	v, err := b.Input(name)
+	require.NoError(b, err)
+	return v
+}
+
+// upload makes an input of the recording that holds values.
+func (b *bench) upload(p pass.Pass, values []float32) pass.View {
+	in := p.Input(pass.F32, len(values))
+	b.binds = append(b.binds, in.F32(values))
+	return in.View()
+}
+
+// run records f, which makes temporaries of the outputs that it names, and runs it once.
+func (b *bench) run(f func(p pass.Pass, output func(name string, n int) pass.View)) goldens.Results {
+	b.Helper()
+	ses, err := b.dev.NewSession(pass.SessionConfig{})
+	require.NoError(b, err)
+	defer ses.Close()
+	outs := map[string]pass.Output{}
+	b.binds = nil
+	rec, err := ses.Record(b.Context(), pass.RecordOptions{Label: b.Case.Name}, func(p pass.Pass) {
+		f(p, func(name string, n int) pass.View {
+			v := p.Temp(pass.F32, n).View()
+			outs[name] = p.Output(v, n)
+			return v
+		})
+	})
+	require.NoError(b, err)
+	run, err := rec.Run(b.Context(), b.binds...)
+	require.NoError(b, err)
+	got := goldens.Results{}
+	for name, o := range outs {
+		values := make([]float32, o.Len())
+		require.NoError(b, run.ReadF32(o, values))
+		got[name] = values
+	}
+	return got
+}
