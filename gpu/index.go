@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tandem-gpu/tandem/pass"
@@ -32,6 +33,35 @@ func (c *compiler) numbers(x pass.Items, batch int, usual func(item int) int) nu
 	}
 	return numbers{kind: "fixed", o: c.fixed(words)}
 }
+
+// Indexed is where a kernel finds the row that an Index names: a constant, or a number
+// on the device to which one is added.
+type indexed struct {
+	numbers
+	added int
+	each  uint32 // 1: every item has its own
+	valid uint32 // the numbers on the device that are within range: 0 … valid−1
+}
+
+// index makes an index known to a kernel, which leads to count rows of limit.
+func (c *compiler) index(x pass.Index, batch, count, limit int) indexed {
+	i := indexed{numbers: numbers{kind: "none"}, added: x.Addend()}
+	if _, ok := x.Const(); ok {
+		return i
+	}
+	at, each := x.View()
+	n := 1
+	if each {
+		i.each, n = 1, batch
+	}
+	o, shift := c.bind(at.Buffer, at.Offset, at.Offset+n, false)
+	i.numbers = numbers{"device", o, shift}
+	i.valid = uint32(min(int64(max(limit-count-i.added+1, 0)), math.MaxUint32))
+	return i
+}
+
+// words returns where the number is, and how many are valid.
+func (i indexed) words() []uint32 { return []uint32{i.shift, i.each, i.valid} }
 
 // numbered is a kernel under construction whose operands get their binding as they are
 // added.

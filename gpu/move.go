@@ -24,39 +24,29 @@ func (c *compiler) copy(op pass.Copy, cost pass.Cost) error {
 	}}, []operand{y.operand, x.operand}}
 	k.bind("SourceBinding", from.index.kind == "device", from.index.o)
 	k.bind("ToBinding", to.index.kind == "device", to.index.o)
-	k.status(c, from.index, to.index)
-	words := append(y.words(), to.words(op.Rows)...)
-	words = append(append(words, x.words()...), from.words(op.Rows)...)
+	k.status(c, from.index.numbers, to.index.numbers)
+	words := append(y.words(), to.index.words()...)
+	words = append(append(words, x.words()...), from.index.words()...)
 	return c.visit(op.Name(), k, f, f.cols%4 == 0 && x.inFours() && y.inFours(), append(words, 0), cost)
 }
 
-// A side is one side of a Copy.
+// A side is one side of a Copy: the rows that its index leads to begin at the view.
 type side struct {
 	view  pass.View
-	index numbers
-	each  uint32 // 1: every item has its own index
-	rows  int    // to choose from, if the index is on the device
+	index indexed
+	rows  int // to choose from, if the index is on the device
 }
 
 // chosen resolves the row index of a side.
 func (c *compiler) chosen(v pass.View, x pass.Index, rows int, op pass.Copy) side {
-	if n, ok := x.Const(); ok {
-		return side{view: v.At(n * v.RowStride), index: numbers{kind: "none"}}
+	i := c.index(x, op.Batch, op.Rows, rows)
+	switch {
+	case i.kind == "none":
+		return side{view: v.At(i.added * v.RowStride), index: i}
+	case i.valid == 0: // nothing is moved
+		return side{view: v, index: i, rows: rows}
 	}
-	at, each := x.View()
-	s := side{view: v, rows: rows}
-	n := 1
-	if each {
-		s.each, n = 1, op.Batch
-	}
-	o, shift := c.bind(at.Buffer, at.Offset, at.Offset+n, false)
-	s.index = numbers{"device", o, shift}
-	return s
-}
-
-// words returns where the index is, and how large it may be for a number of rows.
-func (s side) words(rows int) []uint32 {
-	return []uint32{s.index.shift, s.each, uint32(max(s.rows-rows, 0))}
+	return side{view: v.At(i.added * v.RowStride), index: i, rows: rows - i.added}
 }
 
 // fill compiles a Fill.
@@ -77,4 +67,69 @@ func (c *compiler) fillLines(label string, y lines, f field, word uint32, cost p
 	k.status(c)
 	words := append(y.words(), make([]uint32, 9)...)
 	return c.visit(label, k, f, f.cols%4 == 0 && y.inFours(), append(words, word), cost)
+}
+
+// permute compiles a Permute.
+func (c *compiler) permute(op pass.Permute, cost pass.Cost) error {
+	d, e := op.Dims, op.Out()
+	if f := (field{e[0], e[1] * e[2], e[3]}); f.empty() {
+		return nil
+	}
+	x, y := c.lines(op.X, d[0], d[1]*d[2], d[3], false), c.lines(op.Y, e[0], e[1]*e[2], e[3], true)
+	given := [4]int{op.X.BatchStride, d[2] * op.X.RowStride, op.X.RowStride, 1}
+	var from [4]int // strides of X, in the order of Y
+	for i, axis := range op.Order {
+		from[i] = given[axis]
+	}
+	to := [4]int{op.Y.BatchStride, e[2] * op.Y.RowStride, op.Y.RowStride, 1}
+	k := numbered{kernel{shader: "permute", entry: "gather", values: shaders.Values{"Down": columnsDown(c.limits)}}, []operand{y.operand, x.operand}}
+	words := append(y.words(), uint32(x.shift), uint32(from[0]), uint32(from[1]), uint32(from[2]), uint32(from[3]), uint32(e[2]))
+	const narrow = 8 // a tile of 32 would be mostly empty
+	if op.Order[3] == 3 || e[3] < narrow || d[3] < narrow {
+		vectors := op.Order[3] == 3 && e[3]%4 == 0 && x.inFours() && y.inFours()
+		return c.visit(op.Name(), k, field{e[0], e[1] * e[2], e[3]}, vectors, words, cost)
+	}
+	// across is the last axis of X; outer and inner are the axes left.
+	var across, outer, inner int
+	outer = -1
+	for i, axis := range op.Order[:3] {
+		switch {
+		case axis == 3:
+			across = i
+		case outer < 0:
+			outer = i
+		default:
+			inner = i
+		}
+	}
+	k.entry, k.values["Entry"], k.values["Vectors"] = "transpose", "transpose", false
+	alongTiles, acrossTiles := (e[3]+31)/32, (e[across]+31)/32
+	words = append([]uint32{0, 0, 0}, words...)
+	words[7], words[9], words[11] = uint32(from[outer]), uint32(from[inner]), uint32(e[inner])
+	back := []uint32{uint32(e[3]), uint32(e[across]), uint32(alongTiles), uint32(acrossTiles), uint32(to[outer]), uint32(to[inner]), uint32(to[across])}
+	return c.tiles(op.Name(), k, words, e[outer]*e[inner]*alongTiles*acrossTiles, back, cost)
+}
+
+// advance compiles an Advance.
+func (c *compiler) advance(op pass.Advance, cost pass.Cost) error {
+	k := numbered{kernel: kernel{shader: "advance", entry: "advance", values: shaders.Values{"IDs": !op.IDs.IsZero(), "Done": !op.Done.IsZero()}}}
+	index := c.lines(op.Index, 1, op.Batch, 1, true)
+	k.operands = []operand{index.operand}
+	words := []uint32{uint32(op.Batch), uint32(index.shift), uint32(index.row), uint32(op.By), 0, 0, 0, 0, 0, 0, uint32(op.Plus), uint32(len(op.Stop))}
+	k.bind("DoneBinding", false, operand{})
+	k.bind("IDsBinding", false, operand{})
+	if !op.Done.IsZero() {
+		done := c.lines(op.Done, 1, op.Batch, 1, true)
+		k.bind("DoneBinding", true, done.operand)
+		words[4], words[5] = uint32(done.shift), uint32(done.row)
+	}
+	if !op.IDs.IsZero() {
+		ids := c.lines(op.IDs, op.Batch, op.IDRows, 1, false)
+		k.bind("IDsBinding", true, ids.operand)
+		copy(words[6:], append(ids.words(), uint32(op.IDRows)))
+	}
+	k.status(c, numbers{kind: "device"}) // the counters
+	most := int(c.limits.MaxWorkgroups)
+	groups := min(roundUp(op.Batch, 64)/64, most*most)
+	return c.emit(op.Name(), k.kernel, k.operands, append(words, op.Stop...), [3]int{groups, 1, 1}, cost)
 }

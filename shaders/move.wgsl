@@ -10,13 +10,13 @@ struct Words {
 	to_item: u32,
 	to_index: u32,
 	to_each: u32,
-	to_most: u32,
+	to_valid: u32,
 	source: u32,
 	source_row: u32,
 	source_item: u32,
 	source_index: u32,
 	source_each: u32,
-	source_most: u32,
+	source_valid: u32,
 	value: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
@@ -54,7 +54,7 @@ fn {{.Entry}}(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgro
 		var start = words.source + item * words.source_item + row % words.rows * words.source_row + column;
 		{{if .SourceIndex}}
 		let source_first = source_index[words.source_index + item * words.source_each];
-		if (source_first > words.source_most) {
+		if (source_first >= words.source_valid) {
 			atomicOr(&status[0], {{.Fault}}u);
 			continue;
 		}
@@ -62,7 +62,7 @@ fn {{.Entry}}(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgro
 		{{end}}
 		{{if .ToIndex}}
 		let to_first = to_index[words.to_index + item * words.to_each];
-		if (to_first > words.to_most) {
+		if (to_first >= words.to_valid) {
 			atomicOr(&status[0], {{.Fault}}u);
 			continue;
 		}
