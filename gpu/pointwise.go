@@ -36,12 +36,17 @@ func (f field) flat(views ...*pass.View) field {
 // visit emits a kernel of which every invocation takes one unit at a time. shifts are
 // words for the first of its views, its strides, and so on, as the kernel wants them.
 func (c *compiler) visit(label string, k numbered, f field, vectors bool, words []uint32, cost pass.Cost) error {
-	k.values["Vectors"] = vectors
-	k.values["Entry"] = k.entry
 	columns := f.cols
 	if vectors {
 		columns /= 4
 	}
+	return c.visitUnits(label, k, f, columns, vectors, words, cost)
+}
+
+// visitUnits is visit for rows of a given number of units.
+func (c *compiler) visitUnits(label string, k numbered, f field, columns int, vectors bool, words []uint32, cost pass.Cost) error {
+	k.values["Vectors"] = vectors
+	k.values["Entry"] = k.entry
 	units := f.batch * f.rows * columns
 	const size = 64
 	most := int(c.limits.MaxWorkgroups)
@@ -50,8 +55,25 @@ func (c *compiler) visit(label string, k numbered, f field, vectors bool, words 
 	return c.emit(label, k.kernel, k.operands, words, [3]int{groups, 1, 1}, cost)
 }
 
-// strides returns the words for a view: its first element, its strides.
+// words returns the words for a view: its first element, its strides.
 func (l lines) words() []uint32 { return []uint32{uint32(l.shift), uint32(l.row), uint32(l.item)} }
+
+// pointwise begins a kernel from x to y, which are bound once if they are the same
+// elements.
+func (c *compiler) pointwise(entry string, x, y lines, inPlace bool) numbered {
+	k := numbered{kernel{shader: "pointwise", entry: entry, values: shaders.Values{
+		"Epilogue": "none", "InPlace": inPlace, "Swish": false, "GateFirst": false, "BBinding": 0,
+	}}, []operand{y.operand}}
+	if !inPlace {
+		k.operands = append(k.operands, x.operand)
+	}
+	return k
+}
+
+// between returns the words for x, y, a factor and a number of columns.
+func between(x, y lines, factor float32, columns int) []uint32 {
+	return append(append(x.words(), y.words()...), math.Float32bits(factor), uint32(columns), 0, 0, 0)
+}
 
 // mapped compiles a Map.
 func (c *compiler) mapped(op pass.Map, cost pass.Cost) error {
@@ -61,9 +83,9 @@ func (c *compiler) mapped(op pass.Map, cost pass.Cost) error {
 	}
 	f = f.flat(&op.X, &op.Y)
 	x, y := c.lines(op.X, f.batch, f.rows, f.cols, false), c.lines(op.Y, f.batch, f.rows, f.cols, true)
-	k := numbered{kernel{shader: "pointwise", entry: "map", values: shaders.Values{"Epilogue": epilogueName(op.Epilogue)}}, []operand{x.operand, y.operand}}
-	words := append(append(x.words(), y.words()...), math.Float32bits(op.Epilogue.Alpha()), 0)
-	return c.visit(op.Name(), k, f, f.cols%4 == 0 && x.inFours() && y.inFours(), words, cost)
+	k := c.pointwise("map", x, y, false)
+	k.values["Epilogue"] = epilogueName(op.Epilogue)
+	return c.visit(op.Name(), k, f, f.cols%4 == 0 && x.inFours() && y.inFours(), between(x, y, op.Epilogue.Alpha(), 0), cost)
 }
 
 // magnitude compiles a Magnitude.
@@ -73,7 +95,71 @@ func (c *compiler) magnitude(op pass.Magnitude, cost pass.Cost) error {
 		return nil
 	}
 	x, y := c.lines(op.X, f.batch, f.rows, 2*f.cols, false), c.lines(op.Y, f.batch, f.rows, f.cols, true)
-	k := numbered{kernel{shader: "pointwise", entry: "magnitude", values: shaders.Values{"Epilogue": "none"}}, []operand{x.operand, y.operand}}
-	words := append(append(x.words(), y.words()...), 0, uint32(op.Cols))
-	return c.visit(op.Name(), k, f, f.cols%4 == 0 && x.inFours() && y.inFours(), words, cost)
+	k := c.pointwise("magnitude", x, y, false)
+	return c.visit(op.Name(), k, f, f.cols%4 == 0 && x.inFours() && y.inFours(), between(x, y, 0, op.Cols), cost)
+}
+
+// scale compiles a Scale.
+func (c *compiler) scale(op pass.Scale, cost pass.Cost) error {
+	f := field{op.Batch, op.Rows, op.Cols}
+	if f.empty() {
+		return nil
+	}
+	inPlace := op.X == op.Y
+	f = f.flat(&op.X, &op.Y)
+	x, y := c.lines(op.X, f.batch, f.rows, f.cols, false), c.lines(op.Y, f.batch, f.rows, f.cols, true)
+	k := c.pointwise("scale", x, y, inPlace)
+	return c.visit(op.Name(), k, f, f.cols%4 == 0 && x.inFours() && y.inFours(), between(x, y, op.Factor, 0), cost)
+}
+
+// add compiles an Add. What serves all items or rows does not move from one to the next.
+func (c *compiler) add(op pass.Add, cost pass.Cost) error {
+	f := field{op.Batch, op.Rows, op.Cols}
+	if f.empty() {
+		return nil
+	}
+	inPlace := op.A == op.Y
+	batch, rows := op.Batch, op.Rows
+	if op.OverBatch {
+		batch = 1
+	}
+	if op.OverRows {
+		rows = 1
+	}
+	if batch == op.Batch && rows == op.Rows {
+		f = f.flat(&op.A, &op.B, &op.Y)
+		batch, rows = f.batch, f.rows
+	}
+	a, b, y := c.lines(op.A, f.batch, f.rows, f.cols, false), c.lines(op.B, batch, rows, f.cols, false), c.lines(op.Y, f.batch, f.rows, f.cols, true)
+	if batch == 1 {
+		b.item = 0
+	}
+	if rows == 1 {
+		b.row = 0
+	}
+	k := c.pointwise("add", a, y, inPlace)
+	k.bind("BBinding", true, b.operand)
+	words := append(append(append(a.words(), y.words()...), 0, 0), b.words()...)
+	return c.visit(op.Name(), k, f, f.cols%4 == 0 && a.inFours() && b.inFours() && y.inFours(), words, cost)
+}
+
+// gated compiles a SwiGLU, or without swish a GLU.
+func (c *compiler) gated(op pass.SwiGLU, swish bool, cost pass.Cost) error {
+	f := field{op.Batch, op.Rows, op.Cols}
+	if f.empty() {
+		return nil
+	}
+	inPlace := op.X == op.Y
+	x, y := c.lines(op.X, f.batch, f.rows, 2*f.cols, false), c.lines(op.Y, f.batch, f.rows, f.cols, true)
+	if inPlace {
+		x.write = true
+		y = x
+	}
+	k := c.pointwise("gate", x, y, inPlace)
+	k.values["Swish"], k.values["GateFirst"] = swish, op.GateFirst
+	label := "glu"
+	if swish {
+		label = op.Name()
+	}
+	return c.visit(label, k, f, f.cols%4 == 0 && x.inFours() && y.inFours(), between(x, y, 0, op.Cols), cost)
 }
