@@ -36,6 +36,10 @@ func pack(w pass.Weights, limits driver.Limits) (packed, error) {
 		buffers, err = packConv(w, shape.(pass.ConvShape), limits)
 	case pass.LSTMWeights:
 		buffers, err = packLSTM(w, shape.(pass.LSTMShape), limits)
+	case pass.NormWeights:
+		buffers = packNorm(w)
+	case pass.RopeWeights:
+		buffers, err = packRope(w, shape.(pass.RopeShape), limits)
 	default:
 		err = fmt.Errorf("weights %T: %w", w, pass.ErrUnsupported)
 	}
