@@ -98,12 +98,44 @@ func (c *compiler) whole(step pass.Checked) error {
 		return c.conv1d(op, step.Cost)
 	case pass.LSTM:
 		return c.lstm(op, step.Cost)
+	case pass.Embed:
+		return c.embed(op, step.Cost)
+	case pass.LayerNorm:
+		return c.layernorm(op, step.Cost)
+	case pass.GroupNorm:
+		return c.groupnorm(op, step.Cost)
+	case pass.PoolNorm:
+		return c.poolnorm(op, step.Cost)
+	case pass.L2Norm:
+		return c.l2norm(op, step.Cost)
+	case pass.Softmax:
+		return c.softmax(op, false, step.Cost)
+	case pass.LogSoftmax:
+		return c.softmax(pass.Softmax(op), true, step.Cost)
+	case pass.Argmax:
+		return c.argmax(op, step.Cost)
+	case pass.Rope:
+		return c.rope(op, step.Cost)
+	case pass.StatsPool:
+		return c.statspool(op, step.Cost)
 	case pass.Map:
 		return c.mapped(op, step.Cost)
 	case pass.Magnitude:
 		return c.magnitude(op, step.Cost)
+	case pass.Add:
+		return c.add(op, step.Cost)
+	case pass.Scale:
+		return c.scale(op, step.Cost)
+	case pass.SwiGLU:
+		return c.gated(op, true, step.Cost)
+	case pass.GLU:
+		return c.gated(pass.SwiGLU{X: op.X, Y: op.Y, Batch: op.Batch, Rows: op.Rows, Cols: op.Cols}, false, step.Cost)
 	case pass.Copy:
 		return c.copy(op, step.Cost)
+	case pass.Permute:
+		return c.permute(op, step.Cost)
+	case pass.Advance:
+		return c.advance(op, step.Cost)
 	case pass.Fill:
 		return c.fill(op, step.Cost)
 	}
