@@ -73,7 +73,7 @@ type logmel struct {
 	blocks  int // of bins
 	lengths items
 	largest []float32 // of each chunk
-	spaces  []spectrum
+	space   []float32 // scratch
 	share   bool
 	second  bool // step
 	first   int  // task of the piece in hand
@@ -99,13 +99,6 @@ func (p *program) logmel(m pass.LogMel, cost pass.Cost) []kernel {
 	}
 	k.chunks = (k.frames + melFrames - 1) / melFrames
 	k.largest = make([]float32, k.batch*k.chunks)
-	slots := 1
-	if k.share {
-		slots = p.stream.h.pool.size
-	}
-	for range slots {
-		k.spaces = append(k.spaces, w.transform.space())
-	}
 	var all []kernel
 	for _, s := range p.spans(cost, k.batch*k.chunks) {
 		all = append(all, melPart{k, false, s})
@@ -131,7 +124,13 @@ func (l *logmel) seconds() int {
 }
 
 func (l *logmel) variant() string { return fmt.Sprintf("factors %v", l.w.transform.factors) }
-func (l *logmel) scratch(int) int { return 0 }
+
+func (l *logmel) scratch(slots int) int {
+	if !l.share {
+		slots = 1
+	}
+	return slots * l.w.transform.size()
+}
 
 func (p melPart) run(t *team) error {
 	if !p.second && p.tasks.From == 0 {
@@ -140,6 +139,7 @@ func (p melPart) run(t *team) error {
 		}
 	}
 	p.logmel.second, p.first = p.second, p.tasks.From
+	p.space = t.scratch
 	return t.do(p.tasks.Len(), p.share, p.logmel)
 }
 
@@ -161,7 +161,7 @@ func (l *logmel) task(i, slot int) {
 	i += l.first
 	switch {
 	case !l.second:
-		l.logarithms(i/l.chunks, i%l.chunks, &l.spaces[slot])
+		l.logarithms(i/l.chunks, i%l.chunks, l.w.transform.space(l.space[slot*l.w.transform.size():]))
 	case l.w.Normalise == pass.MelWhisper:
 		l.compress(i/l.chunks, i%l.chunks)
 	default:
@@ -170,7 +170,7 @@ func (l *logmel) task(i, slot int) {
 }
 
 // logarithms makes a chunk of frames of an item.
-func (l *logmel) logarithms(b, chunk int, s *spectrum) {
+func (l *logmel) logarithms(b, chunk int, s spectrum) {
 	length := l.lengths.values[b]
 	frames := l.w.Frames(length)
 	largest := float32(math.Inf(-1))
@@ -181,7 +181,7 @@ func (l *logmel) logarithms(b, chunk int, s *spectrum) {
 			continue
 		}
 		l.w.frame(s.real, l.x.row(b, 0, length), t*l.w.Hop-l.w.PadLeft)
-		l.w.transform.run(s)
+		l.w.transform.run(&s)
 		for i := range y {
 			y[i] = l.w.logarithm(l.w.bank[i].power(s.power))
 			largest = max(largest, y[i])

@@ -1,6 +1,9 @@
 package cpu
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // A transform is a Fourier transform of n real numbers, n even, in float64: a complex
 // one of half the length over pairs of them, of any factors, and a step that takes
@@ -56,11 +59,28 @@ type spectrum struct {
 	power []float64    // n/2 + 1
 }
 
-func (f *transform) space() spectrum {
-	return spectrum{
-		make([]float64, f.n), make([]complex128, f.n/2), make([]complex128, f.n/2),
-		make([]complex128, f.largest()), make([]float64, f.n/2+1),
-	}
+// size returns how many floats of scratch a space takes.
+func (f *transform) size() int { return 2*(f.n+f.n/2+1) + 4*(f.n+f.largest()) }
+
+// space lays out a space in scratch.
+func (f *transform) space(scratch []float32) (s spectrum) {
+	s.pairs, scratch = complexes(scratch, f.n/2)
+	s.out, scratch = complexes(scratch, f.n/2)
+	s.terms, scratch = complexes(scratch, f.largest())
+	s.real, scratch = doubles(scratch, f.n)
+	s.power, _ = doubles(scratch, f.n/2+1)
+	return s
+}
+
+// doubles and complexes take n numbers from scratch, which begins at a multiple of eight
+// bytes, as memory that Go allocates in such sizes does.
+
+func doubles(scratch []float32, n int) ([]float64, []float32) {
+	return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(scratch[:2*n]))), n), scratch[2*n:]
+}
+
+func complexes(scratch []float32, n int) ([]complex128, []float32) {
+	return unsafe.Slice((*complex128)(unsafe.Pointer(unsafe.SliceData(scratch[:4*n]))), n), scratch[4*n:]
 }
 
 // run computes the squared magnitudes of the transform of s.real.

@@ -15,7 +15,7 @@ func TestTransform(t *testing.T) {
 	for _, n := range []int{2, 4, 6, 8, 10, 14, 18, 30, 98, 242, 320, 400, 512, 2 * 7 * 11 * 13, 2 * 2039, 4096} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			f := newTransform(n)
-			s := f.space()
+			s := f.space(make([]float32, f.size()))
 			x := make([]float64, n)
 			total := 0.0
 			for i := range x {
