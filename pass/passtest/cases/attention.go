@@ -88,7 +88,9 @@ func attentionEntries() []Entry {
 	}
 	for i, dim := range headDims() {
 		add("dim", attentionSpec{op: pass.Attention{Queries: 9, Keys: 21, Heads: 2, HeadDim: dim, Mask: masks[i%3]}})
-		add("dim", attentionSpec{op: pass.Attention{Batch: 2, Queries: 1, Keys: 5, Heads: 3, HeadDim: dim}})
+		one := attentionSpec{op: pass.Attention{Batch: 2, Queries: 1, Keys: 5, Heads: 3, HeadDim: dim}}.entry("dim")
+		one.Full = i%2 == 1
+		all = append(all, one)
 	}
 	for _, keys := range []int{1, 37, 256, 257, 1500, 2049, 4100} {
 		add("keys", attentionSpec{op: pass.Attention{Queries: 1, Keys: keys, Heads: 1, HeadDim: 8}})

@@ -286,8 +286,13 @@ func attendEntries() []Entry {
 			all = append(all, s.entry(label))
 		}
 	}
-	for i, dim := range headDims() {
-		add("dim", attendSpec{cfg: pass.CacheConfig{Heads: 1 + i%3, HeadDim: dim, Capacity: 40}, op: pass.Attend{Queries: 1 + 2*(i%3), Keys: pass.Const(11 + 3*i), Causal: i%2 == 1}})
+	for i, dim := range headDims() { // of either type every day, of the other in the large set
+		for j, t := range []pass.DType{pass.F32, pass.F16} {
+			cfg := pass.CacheConfig{Heads: 1 + i%3, HeadDim: dim, Capacity: 40, Type: t}
+			one := attendSpec{cfg: cfg, op: pass.Attend{Queries: 1 + 2*(i%3), Keys: pass.Const(11 + 3*i), Causal: i%2 == 1}}.entry("dim")
+			one.Full = (i+i/2)%2 != j
+			all = append(all, one)
+		}
 	}
 	for _, keys := range []int{1, 37, 256, 257, 1500, 2049, 4100} {
 		add("keys", attendSpec{cfg: pass.CacheConfig{Heads: 2, HeadDim: 4, Capacity: keys + 3}, op: pass.Attend{Queries: 1, Keys: pass.Const(keys), Causal: true}})

@@ -200,7 +200,6 @@ func logMelEntries() []Entry {
 	for _, user := range sortedKeys(users) {
 		w := users[user]
 		add(user, melSpec{weights: w, samples: 1903})
-		add(user+"-batch", melSpec{weights: w, batch: 2, samples: 1600})
 		for _, onDevice := range []bool{false, true} {
 			add(user+"-lengths"+whereLabel(onDevice), melSpec{weights: w, batch: 3, samples: 1200, lengths: []int{1200, 0, 777}, onDevice: onDevice})
 		}
