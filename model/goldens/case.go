@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/tandem-gpu/tandem/model/internal/nearest"
 	"github.com/tandem-gpu/tandem/model/safetensors"
 	"github.com/tandem-gpu/tandem/model/wav"
 	"github.com/tandem-gpu/tandem/pass"
@@ -184,10 +187,17 @@ func (c *Case) Tensor(name string) (pass.Tensor, error) {
 	}
 	a, ok := c.Tensors[name]
 	if !ok {
-		return pass.Tensor{}, c.missing("tensor", name)
+		return pass.Tensor{}, fmt.Errorf("goldens: %s: no tensor %q among %d%s: %w", c.Name, name, len(c.Tensors), nearest.Hint(name, c.Names()), pass.ErrInvalid)
 	}
 	n := pass.Tensor{Shape: a.Shape}.Len()
 	return pass.Tensor{Name: name, Type: pass.F32, Shape: a.Shape, Data: newRecipe(name, c.Seed, n, a.Scale, a.Offset)}, nil
+}
+
+// Names returns the names of all weights, sorted, those that are another's among them.
+func (c *Case) Names() []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(c.Tensors)), maps.Keys(c.Tied))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Float32s returns the values of the named weights.
