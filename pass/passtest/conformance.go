@@ -1,6 +1,7 @@
 package passtest
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -11,12 +12,27 @@ import (
 
 // cases runs every case as a sub-test, on one device.
 func (s *suite) cases(t *testing.T) {
+	s.runCases(t, func(e cases.Entry) bool { return !e.Full || s.Full })
+}
+
+func (s *suite) runCases(t *testing.T, wanted func(cases.Entry) bool) {
 	dev := s.open(t)
+	seen := newCovered(dev.Info(), s.Math)
 	for _, e := range cases.All() {
-		if e.Full && !s.Full {
+		if !wanted(e) {
 			continue
 		}
-		t.Run(e.Name, func(t *testing.T) { s.runCase(t, dev, e.Case()) })
+		ran := false
+		passed := t.Run(e.Name, func(t *testing.T) {
+			ran = true
+			s.runCase(t, dev, e.Case())
+		})
+		if ran {
+			seen.count(e.Op, passed)
+		}
+	}
+	if path := os.Getenv("TANDEM_COVERAGE"); path != "" {
+		ok(t, seen.save(path), "save coverage")
 	}
 }
 

@@ -14,5 +14,7 @@
 // -run finds them: "TestConformance/cases/gemm", "TestConformance/cancel".
 //
 // Environment: TANDEM_FULL=1 runs the large set too; TANDEM_CASES=DIR also runs
-// every case folder below DIR, see cases/FORMAT.md.
+// every case folder below DIR, see cases/FORMAT.md; TANDEM_COVERAGE=FILE (an absolute
+// path) counts there which ops ran and passed on which device, see [WriteCoverage];
+// TANDEM_FUZZ_SECONDS says how long random recordings are made, see [Fuzz].
 package passtest
