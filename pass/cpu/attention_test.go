@@ -221,6 +221,37 @@ func TestAttentionDoesNotMixWhatIsMasked(t *testing.T) {
 	r.exact(want, got)
 }
 
+// Scores of −∞ have no weight; a query that has no others gives zeros.
+func TestAttentionOfInfiniteScores(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	o := r.output(1, 2, 4)
+	r.do(pass.Attention{
+		Q:       r.floats(1, 2, 4, []float32{1, 0.5, 1, 1, 1, 1, 1, 1}).View,
+		K:       r.floats(1, 2, 4, []float32{-inf, -inf, -inf, -inf, 0, 0, 0, 0}).View,
+		V:       r.floats(1, 2, 4, []float32{5, 6, 7, 8, 1, 2, 3, 4}).View,
+		O:       o.View,
+		Queries: 2, Keys: 2, Heads: 1, HeadDim: 4, Mask: pass.Causal,
+	})
+	require.Equal(t, []float32{0, 0, 0, 0, 1, 2, 3, 4}, o.values())
+}
+
+// What an op leaves in scratch does not reach the next.
+func TestAttentionAfterNaN(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.attentionCase(1, 5, 9, 1, 8)
+	op, o := r.attention(c)
+	bad := c
+	bad.v = make([]float32, len(c.v))
+	for i := range bad.v {
+		bad.v[i] = nan
+	}
+	first, _ := r.attention(bad)
+	r.do(first, op)
+	r.exact(c.want(whole(5)), o.values())
+}
+
 func TestAttentionRelativePositions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
