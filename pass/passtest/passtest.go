@@ -66,6 +66,7 @@ func checks() []check {
 	return []check{
 		{"chain/long", longChain},
 		{"chain/random", randomGraphs},
+		{"chain/fuzz", randomRecordings},
 		{"chain/overlapping-reads", overlappingReads},
 		{"sessions/recordings", twoRecordings},
 		{"sessions/interleaved", interleavedSessions},

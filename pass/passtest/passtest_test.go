@@ -16,6 +16,7 @@ import (
 // The toy without a fault passes.
 func TestToyConforms(t *testing.T) {
 	t.Setenv("TANDEM_COVERAGE", "") // it is no backend
+	t.Setenv("TANDEM_FUZZ_SECONDS", "0")
 	Config{Math: []pass.Math{pass.Exact}}.Run(t, func(testing.TB) pass.Device { return newToy("") })
 }
 
@@ -68,6 +69,7 @@ func watch(f func(testing.TB)) string {
 // runCheck runs one check, or "cases/" and the beginning of the name of a case.
 func runCheck(t *testing.T, name string, open func(testing.TB) pass.Device) string {
 	t.Helper()
+	t.Setenv("TANDEM_FUZZ_SECONDS", "0") // the seeds that are always run find the faults
 	s := newSuite(Config{}, open)
 	s.patience = 300 * time.Millisecond
 	if prefix, isCase := strings.CutPrefix(name, "cases/"); isCase {
@@ -109,6 +111,12 @@ var hardwareFaults = []guarded{
 	{"states forgotten", "cases/lstm/in-place", "H:"},
 	{"lifetimes too short", "chain/long", "after op"},
 	{"lifetimes too short", "chain/random", "graph"},
+	{"off by 1e-3", "chain/fuzz", "largest error"},
+	{"one element too many", "chain/fuzz", "outside of the view"},
+	{"strides ignored", "chain/fuzz", "seed"},
+	{"lengths ignored", "chain/fuzz", "seed"},
+	{"lifetimes too short", "chain/fuzz", "share memory"},
+	{"last bit differs by part", "chain/fuzz", "in parts"},
 	{"runs clear other states", "sessions/recordings", "add"},
 	{"sessions share state", "sessions/interleaved", "session"},
 	{"sessions share state", "sessions/goroutines", "session"},
