@@ -8,9 +8,10 @@
 // output columns, so that one kernel (see dot8) serves products of any number of rows:
 // it sums blocks of 256 products in float32, in eight independent chains that keep the
 // adders of a core busy, and adds the blocks in float64. Convolutions feed it windows
-// of their input, in place where the input is dense; LSTM layers feed it many steps at
-// once, then one step at a time. Norms, softmax and pooling sum in float64. Exact and
-// Fast recordings compute the same.
+// of their input, in place where the input is dense; attention feeds it blocks of keys,
+// then of values; LSTM layers feed it many steps at once, then one step at a time. Norms,
+// softmax, pooling and audio front ends sum in float64. Exact and Fast recordings compute
+// the same.
 //
 // # Threads
 //
