@@ -243,7 +243,7 @@ func (g *toyProgram) compute(op pass.Checked) error {
 		}
 	}
 	g.openCaches(op, &c)
-	c.Op = withoutLengths(c.Op, fault)
+	c.Op = withoutAddends(withoutLengths(c.Op, fault), fault)
 	wanted, err := c.Truth()
 	if err != nil {
 		return err

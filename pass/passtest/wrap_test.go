@@ -80,6 +80,15 @@ func (s *wrappedSession) Alloc(t pass.DType, n int) (pass.Buffer, error) {
 	return b, spoilError(s.fault, err)
 }
 
+func (s *wrappedSession) NewCache(cfg pass.CacheConfig) (pass.Cache, error) {
+	h, err := s.Session.NewCache(cfg)
+	return h, spoilError(s.fault, err)
+}
+
+func (s *wrappedSession) FreeCache(h pass.Cache) error {
+	return spoilError(s.fault, s.Session.FreeCache(h))
+}
+
 func (s *wrappedSession) Free(b pass.Buffer) error {
 	if s.fault == "free spoils what is in use" {
 		_ = s.Session.Write(background, b.View(), make([]float32, b.Len()))
