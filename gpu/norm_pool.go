@@ -12,6 +12,7 @@ import (
 const (
 	columnsAcross = 32 // columns of a workgroup
 	rowsEach      = 16 // pooled rows of an invocation of a PoolNorm
+	mostUnrolled  = 4  // rows of a window
 )
 
 // columnsDown returns how many invocations share a column.
@@ -25,6 +26,10 @@ func (c *compiler) poolnorm(op pass.PoolNorm, cost pass.Cost) error {
 	pooled := op.Rows / op.Pool
 	if pooled == 0 {
 		return nil
+	}
+	unrolled := op.Pool
+	if unrolled > mostUnrolled {
+		unrolled = 0
 	}
 	down := columnsDown(c.limits)
 	chunks := (pooled + down*rowsEach - 1) / (down * rowsEach)
@@ -42,7 +47,7 @@ func (c *compiler) poolnorm(op pass.PoolNorm, cost pass.Cost) error {
 	for _, entry := range []string{"moments", "apply"} {
 		apply := entry == "apply"
 		k := numbered{kernel: kernel{shader: "norm_pool", entry: entry, values: shaders.Values{
-			"Entry": entry, "Pooled": op.Pool > 1 || op.Abs, "Abs": op.Abs, "Down": down, "RowsEach": rowsEach,
+			"Entry": entry, "Pooled": op.Pool > 1 || op.Abs, "Pool": unrolled, "Abs": op.Abs, "Down": down, "RowsEach": rowsEach,
 			"Lengths": lengths.kind, "Bias": p.shape.(pass.NormShape).Bias, "Epilogue": epilogueName(op.Epilogue),
 		}}}
 		if apply {

@@ -88,10 +88,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	let dest = words.y + item * words.y_item + row % words.item_rows * words.y_row;
 	{{range $i := seq .Held}}
 	let quad{{$i}} = lane{{if gt $i 0}} + {{mul $i $.Lanes}}u{{end}};
-	var v{{$i}} = vec4<f32>(0.0);
-	if (quad{{$i}} < words.quads) {
-		v{{$i}} = load(start, quad{{$i}});
-	}
+	var v{{$i}} = within(quad{{$i}}, load(start, min(quad{{$i}}, words.quads - 1u)));
 	{{end}}
 	{{if eq .Entry "layer"}}
 	let count = f32(words.columns);

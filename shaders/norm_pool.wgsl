@@ -1,6 +1,7 @@
 {{/*
 PoolNorm. Time is cut at fixed places into chunks of Down·RowsEach pooled rows; a
-workgroup takes a chunk of 32 channels of an item. moments leaves for each chunk and
+workgroup takes a chunk of 32 channels of an item. Windows of Pool rows, if it is not 0, are unrolled so that all loads
+of an invocation are on their way together. moments leaves for each chunk and
 channel what norm_group.wgsl does for a chunk. apply merges them, pools again and
 normalises: pooled values are not stored in between.
 */}}
@@ -37,14 +38,27 @@ struct Words {
 {{template "keys"}}
 {{template "column_sums" .}}
 
+{{if .Pooled}}
+fn key(at: u32) -> u32 {
+	let v = x[at];
+	return key_of(vec4<f32>({{if .Abs}}bitcast<f32>(bitcast<u32>(v) & 0x7fffffffu){{else}}v{{end}})).x;
+}
+{{end}}
+
 // pooled returns the maximum of a window of the channel that starts at an element of x.
 fn pooled(start: u32, time: u32) -> f32 {
 	{{if .Pooled}}
-	var top = 0u;
-	for (var i = 0u; i < words.pool; i++) {
-		let v = x[start + (time * words.pool + i) * words.x_row];
-		top = max(top, key_of(vec4<f32>({{if .Abs}}bitcast<f32>(bitcast<u32>(v) & 0x7fffffffu){{else}}v{{end}})).x);
+	let first = start + time * words.pool * words.x_row;
+	var top = key(first);
+	{{if gt .Pool 0}}
+	{{range $i := seq (sub .Pool 1)}}
+	top = max(top, key(first + {{add $i 1}}u * words.x_row));
+	{{end}}
+	{{else}}
+	for (var i = 1u; i < words.pool; i++) {
+		top = max(top, key(first + i * words.x_row));
 	}
+	{{end}}
 	return value_of(top);
 	{{else}}
 	return x[start + time * words.x_row];
@@ -62,14 +76,12 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	let chunk = number / words.blocks % words.chunks;
 	let item = number / words.blocks / words.chunks;
 	let live = length_of(item, words.rows, 0u) / words.pool;
+	let newest = max(live, 1u) - 1u; // beyond it nothing is read
 	let start = words.x + item * words.x_item + channel;
 	let first = chunk * {{mul .Down .RowsEach}}u + thread / 32u;
 	{{range $i := seq .RowsEach}}
 	let time{{$i}} = first{{if gt $i 0}} + {{mul $i $.Down}}u{{end}};
-	var v{{$i}} = 0.0;
-	if (time{{$i}} < live) {
-		v{{$i}} = pooled(start, time{{$i}});
-	}
+	let v{{$i}} = select(0.0, pooled(start, min(time{{$i}}, newest)), time{{$i}} < live);
 	{{end}}
 	{{if eq .Entry "moments"}}
 	let count = f32(clamp(live, chunk * {{mul .Down .RowsEach}}u, (chunk + 1u) * {{mul .Down .RowsEach}}u) - chunk * {{mul .Down .RowsEach}}u);

@@ -94,7 +94,7 @@ fn result(v: vec4<f32>, e: vec4<f32>, top: u32, sum: f32{{if .Log}}, log: f32{{e
 	{{if .Log}}
 	return select((v - vec4<f32>(largest)) - vec4<f32>(log), vec4<f32>(largest + sum), top == nothing);
 	{{else}}
-	return select(e / sum, vec4<f32>(sum), top == nothing);
+	return select(e * (1.0 / sum), vec4<f32>(sum), top == nothing);
 	{{end}}
 }
 
@@ -137,10 +137,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	let start = words.x + item * words.x_item + row % words.item_rows * words.x_row;
 	{{range $i := seq .Held}}
 	let quad{{$i}} = first{{if gt $i 0}} + {{mul $i $.Lanes}}u{{end}};
-	var v{{$i}} = vec4<f32>(0.0);
-	if (quad{{$i}} < words.quads) {
-		v{{$i}} = load(start, quad{{$i}});
-	}
+	var v{{$i}} = within(quad{{$i}}, load(start, min(quad{{$i}}, words.quads - 1u)));
 	{{end}}
 	{{if eq .Entry "best"}}
 	var top = vec2<u32>(0u, 0u);
