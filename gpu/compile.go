@@ -109,9 +109,9 @@ func (c *compiler) whole(step pass.Checked) error {
 	case pass.L2Norm:
 		return c.l2norm(op, step.Cost)
 	case pass.Softmax:
-		return c.softmax(op, false, step.Cost)
+		return c.softmax(op.Name(), op, false, step.Cost)
 	case pass.LogSoftmax:
-		return c.softmax(pass.Softmax(op), true, step.Cost)
+		return c.softmax(op.Name(), pass.Softmax(op), true, step.Cost)
 	case pass.Argmax:
 		return c.argmax(op, step.Cost)
 	case pass.Rope:
@@ -127,9 +127,9 @@ func (c *compiler) whole(step pass.Checked) error {
 	case pass.Scale:
 		return c.scale(op, step.Cost)
 	case pass.SwiGLU:
-		return c.gated(op, true, step.Cost)
+		return c.gated(op.Name(), op, true, step.Cost)
 	case pass.GLU:
-		return c.gated(pass.SwiGLU{X: op.X, Y: op.Y, Batch: op.Batch, Rows: op.Rows, Cols: op.Cols}, false, step.Cost)
+		return c.gated(op.Name(), pass.SwiGLU{X: op.X, Y: op.Y, Batch: op.Batch, Rows: op.Rows, Cols: op.Cols}, false, step.Cost)
 	case pass.Copy:
 		return c.copy(op, step.Cost)
 	case pass.Permute:

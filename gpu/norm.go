@@ -1,20 +1,25 @@
 package gpu
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/tandem-gpu/tandem/gpu/internal/driver"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/shaders"
 )
 
 // packNorm lays out the weights of a norm: the gain of each channel, filled up with zeros
 // to whole vectors, and the bias in the same way, if there is one.
-func packNorm(w pass.NormWeights) []packedBuffer {
+func packNorm(w pass.NormWeights, limits driver.Limits) ([]packedBuffer, error) {
 	n := len(w.Gain)
 	stride := roundUp(n, 4)
 	words := stride
 	if w.Bias != nil {
 		words *= 2
+	}
+	if most := limits.MaxStorageBindingSize; 4*uint64(words) > most {
+		return nil, fmt.Errorf("norm weights %q: %d bytes exceed the device's %d for one binding: %w", w.Name, 4*words, most, pass.ErrUnsupported)
 	}
 	return []packedBuffer{{words: words, fill: func(dst []uint32, from int) error {
 		for i := range dst {
@@ -28,7 +33,7 @@ func packNorm(w pass.NormWeights) []packedBuffer {
 			}
 		}
 		return nil
-	}}}
+	}}}, nil
 }
 
 // whole returns all of a buffer as an operand.
@@ -71,41 +76,39 @@ func (c *compiler) layernorm(op pass.LayerNorm, cost pass.Cost) error {
 	if op.Rows == 0 {
 		return nil
 	}
-	rotated := !op.Rotated.IsZero()
-	if rotated {
-		if t, err := c.rotary(op.Table); err != nil || len(t.buffers) > 1 {
-			if err != nil {
-				return err
-			}
+	var table matrix
+	if !op.Rotated.IsZero() {
+		var err error
+		if table, err = c.rotary(op.Table); err != nil {
+			return err
+		}
+		if table.pieces() > 1 {
 			return c.layernormInPieces(op, cost)
 		}
 	}
 	p := c.plan.Param(op.W).(*param)
 	r := c.rowwise("norm", "layer", op.X, op.Y, op.Batch, op.Rows, op.Cols)
-	r.values["Key"] = "u32"
-	r.values["Bias"] = p.shape.(pass.NormShape).Bias
+	r.values["Key"], r.values["Bias"] = "u32", p.shape.(pass.NormShape).Bias
 	r.bind("WeightsBinding", true, whole(p.buffers[0]))
 	words := append(r.words(), math.Float32bits(op.Eps))
-	return c.tiles(op.Name(), r.numbered, words, r.workgroups(), c.rotate(&r, op, rotated), cost)
+	return c.tiles(op.Name(), r.numbered, words, r.workgroups(), r.rotate(c, op, table), cost)
 }
 
-// rotate adds the second output to a kernel, and returns its words.
-func (c *compiler) rotate(r *rowwise, op pass.LayerNorm, wanted bool) []uint32 {
-	r.values["Rotated"] = wanted
-	if !wanted {
-		for _, name := range []string{"TurnedBinding", "TableBinding"} {
-			r.bind(name, false, operand{})
-		}
+// rotate adds the second output to a kernel, if there is a table, and returns its words.
+func (r *rowwise) rotate(c *compiler, op pass.LayerNorm, table matrix) []uint32 {
+	r.values["Rotated"] = table.n > 0
+	if table.n == 0 {
+		r.bind("TurnedBinding", false, operand{})
+		r.bind("TableBinding", false, operand{})
 		r.position(c, indexed{numbers: numbers{kind: "none"}})
 		return make([]uint32, 10)
 	}
-	t, _ := c.rotary(op.Table)
 	turned := c.lines(op.Rotated, op.Batch, op.Rows, op.Cols, true)
 	r.bind("TurnedBinding", true, turned.operand)
-	r.bind("TableBinding", true, whole(t.buffers[0]))
-	pos := c.index(op.Pos, op.Batch, op.Rows, t.n)
+	r.bind("TableBinding", true, table.values(0))
+	pos := c.index(op.Pos, op.Batch, op.Rows, table.n)
 	r.position(c, pos)
-	words := append(turned.words(), uint32(op.Cols/op.Heads), uint32(t.k/2), uint32(t.stride), uint32(pos.added*t.stride))
+	words := append(turned.words(), uint32(op.Cols/op.Heads), uint32(table.k/2), uint32(table.stride), uint32(pos.added*table.stride))
 	return append(words, pos.words()...)
 }
 
@@ -134,5 +137,5 @@ func (c *compiler) l2norm(op pass.L2Norm, cost pass.Cost) error {
 	r.values["Key"], r.values["Bias"] = "u32", false
 	r.bind("WeightsBinding", false, operand{})
 	words := append(r.words(), math.Float32bits(op.Eps))
-	return c.tiles(op.Name(), r.numbered, words, r.workgroups(), c.rotate(&r, pass.LayerNorm{}, false), cost)
+	return c.tiles(op.Name(), r.numbered, words, r.workgroups(), r.rotate(c, pass.LayerNorm{}, matrix{}), cost)
 }

@@ -79,6 +79,7 @@ func (c *compiler) inHalves(op pass.Op, batch int, compile func(part pass.Checke
 		if err != nil {
 			return err
 		}
+		c.extra.release()
 		if err := compile(part); err != nil {
 			return err
 		}

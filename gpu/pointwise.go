@@ -144,7 +144,7 @@ func (c *compiler) add(op pass.Add, cost pass.Cost) error {
 }
 
 // gated compiles a SwiGLU, or without swish a GLU.
-func (c *compiler) gated(op pass.SwiGLU, swish bool, cost pass.Cost) error {
+func (c *compiler) gated(label string, op pass.SwiGLU, swish bool, cost pass.Cost) error {
 	f := field{op.Batch, op.Rows, op.Cols}
 	if f.empty() {
 		return nil
@@ -157,9 +157,5 @@ func (c *compiler) gated(op pass.SwiGLU, swish bool, cost pass.Cost) error {
 	}
 	k := c.pointwise("gate", x, y, inPlace)
 	k.values["Swish"], k.values["GateFirst"] = swish, op.GateFirst
-	label := "glu"
-	if swish {
-		label = op.Name()
-	}
 	return c.visit(label, k, f, f.cols%4 == 0 && x.inFours() && y.inFours(), between(x, y, 0, op.Cols), cost)
 }

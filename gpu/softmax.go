@@ -22,13 +22,9 @@ func (l *lanes) stretched(columns int) int {
 }
 
 // softmax compiles a Softmax, or with log a LogSoftmax.
-func (c *compiler) softmax(op pass.Softmax, log bool, cost pass.Cost) error {
+func (c *compiler) softmax(label string, op pass.Softmax, log bool, cost pass.Cost) error {
 	if op.Rows == 0 {
 		return nil
-	}
-	label := op.Name()
-	if log {
-		label = pass.LogSoftmax(op).Name()
 	}
 	r := c.rowwise("softmax", "row", op.X, op.Y, op.Batch, op.Rows, op.Cols)
 	stretches := r.lanes.stretched(op.Cols)

@@ -37,7 +37,7 @@ func pack(w pass.Weights, limits driver.Limits) (packed, error) {
 	case pass.LSTMWeights:
 		buffers, err = packLSTM(w, shape.(pass.LSTMShape), limits)
 	case pass.NormWeights:
-		buffers = packNorm(w)
+		buffers, err = packNorm(w, limits)
 	case pass.RopeWeights:
 		buffers, err = packRope(w, shape.(pass.RopeShape), limits)
 	default:
