@@ -132,6 +132,19 @@ func badWeights(t testing.TB, s *suite) {
 		{"conv bias", pass.ConvWeights{Name: "conv", Weight: pass.Float32s("c", make([]float32, 8), 2, 2, 2), Bias: []float32{1}}, "bias"},
 		{"no layers", pass.LSTMWeights{Name: "stack"}, "stack"},
 		{"lstm shapes", pass.LSTMWeights{Name: "stack", Layers: [][]pass.LSTMCell{{{Input: matrix(8, 3), Hidden: matrix(8, 3)}}}}, "stack"},
+		{"gain", pass.NormWeights{Name: "level"}, "gain"},
+		{"norm bias", pass.NormWeights{Name: "level", Gain: make([]float32, 3), Bias: make([]float32, 2)}, "bias"},
+		{"odd rotation", pass.RopeWeights{Name: "wheel", Positions: 3, Rot: 3, Base: 10}, "wheel"},
+		{"no base", pass.RopeWeights{Name: "wheel", Positions: 3, Rot: 2}, "base"},
+		{"conv2d of another size", pass.Conv2DWeights{Name: "tile", Weight: pass.Float32s("c", make([]float32, 8), 2, 1, 2, 2)}, "tile"},
+		{"conv2d bias", pass.Conv2DWeights{Name: "tile", Weight: pass.Float32s("c", make([]float32, 2), 2, 1, 1, 1), Bias: []float32{1}}, "bias"},
+		{"even kernel", pass.ConvGLUWeights{Name: "gate", Weight: matrix(3, 4), Gain: make([]float32, 3), Shift: make([]float32, 3)}, "gate"},
+		{"convglu without shift", pass.ConvGLUWeights{Name: "gate", Weight: matrix(3, 5), Gain: make([]float32, 3)}, "shift"},
+		{"depthwise of two axes", pass.DepthwiseWeights{Name: "deep", Weight: matrix(3, 9)}, "deep"},
+		{"first bias without first", pass.DepthwiseWeights{Name: "deep", Weight: pass.Float32s("c", make([]float32, 18), 2, 3, 3), FirstBias: make([]float32, 2)}, "first"},
+		{"window longer than transform", pass.MelWeights{Name: "ear", Window: make([]float32, 9), FFT: 8, Hop: 1, Mels: 1, Bank: make([]float32, 5)}, "ear"},
+		{"bank of another size", pass.MelWeights{Name: "ear", Window: make([]float32, 8), FFT: 8, Hop: 1, Mels: 2, Bank: make([]float32, 5)}, "bank"},
+		{"hop", pass.MelWeights{Name: "ear", Window: make([]float32, 8), FFT: 8, Mels: 1, Bank: make([]float32, 5)}, "hop"},
 	} {
 		_, err := dev.Load(background, row.w)
 		fails(t, "load: "+row.name, err, pass.ErrInvalid, row.says)

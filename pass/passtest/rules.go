@@ -37,11 +37,7 @@ func misusedRules(t testing.TB, s *suite) {
 	move := pass.Copy{From: buffer(64), To: buffer(64), Batch: 2, Rows: 2, Cols: 4}
 	fill := pass.Fill{To: buffer(64), Rows: 2, Cols: 4}
 
-	for _, row := range []struct {
-		name string
-		op   pass.Op
-		arg  string
-	}{
+	rows := []brokenRule{
 		{"columns reversed", with(gemm, func(g *pass.Gemm) { g.Columns = pass.Span{From: 5, To: 3} }), "Columns"},
 		{"columns beyond n", with(gemm, func(g *pass.Gemm) { g.Columns = pass.Span{From: 0, To: 9} }), "Columns"},
 		{"columns before 0", with(gemm, func(g *pass.Gemm) { g.Columns = pass.Span{From: -1, To: 3} }), "Columns"},
@@ -79,14 +75,26 @@ func misusedRules(t testing.TB, s *suite) {
 		{"words to floats", with(move, func(m *pass.Copy) { m.From = words.View() }), "To"},
 		{"a word for floats", with(fill, func(f *pass.Fill) { f.Word = 1 }), "Word"},
 		{"a value for words", with(fill, func(f *pass.Fill) { f.To, f.Value = words.View(), 1 }), "Value"},
-	} {
+	}
+	v := &vocabulary{buffer: buffer, words: words, load: load, zeros: zeros}
+	v.cache, err = ses.NewCache(pass.CacheConfig{Heads: 2, HeadDim: 4, Capacity: 5, Batch: 2})
+	ok(t, err, "new cache")
+	more, right := v.rules()
+	for _, row := range append(rows, more...) {
 		_, err := ses.Record(background, pass.RecordOptions{}, func(p pass.Pass) { p.Do(row.op) })
 		fails(t, row.op.Name()+": "+row.name, err, pass.ErrInvalid, row.op.Name(), row.arg)
 	}
-	for _, op := range []pass.Op{gemm, conv, lstm, point, move, fill} { // the ops that the rows change are right
+	for _, op := range append(right, gemm, conv, lstm, point, move, fill) { // the ops that the rows change are right
 		_, err := ses.Record(background, pass.RecordOptions{}, func(p pass.Pass) { p.Do(op) })
 		ok(t, err, op.Name()+": right op")
 	}
+}
+
+// A brokenRule is an op that is wrong, and what the error must name.
+type brokenRule struct {
+	name string
+	op   pass.Op
+	arg  string
 }
 
 // with returns a changed copy of an op.
