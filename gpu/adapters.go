@@ -42,8 +42,8 @@ func (a Adapter) String() string {
 // with cfg included. A device that several APIs offer is listed once. Order and
 // indices depend on the system alone: discrete devices, integrated, virtual, unknown,
 // software; within a kind by the best API, then as the system has them. The list is
-// not empty without an error. Errors wrap ErrNoDevice, with what was looked for, or ErrInvalid, for a cfg or
-// an environment that names nothing; or they are ctx's.
+// not empty without an error. Errors wrap ErrNoDevice, with what was looked for; ErrInvalid, for a value in
+// cfg or the environment that names nothing or too much; or they are ctx's.
 func Adapters(ctx context.Context, cfg Config) ([]Adapter, error) { return host.adapters(ctx, cfg) }
 
 func (s system) adapters(ctx context.Context, cfg Config) ([]Adapter, error) {
@@ -239,7 +239,8 @@ func describe(index int, g group) candidate {
 }
 
 // find returns the indices of the adapters that the request names: nil if it names
-// none, several only for a kind.
+// none, several only for a kind. A name that fits nothing is a mistake of whoever gave
+// it, ErrInvalid; a kind that is not there is not.
 func find(list []candidate, r request) ([]int, error) {
 	if r.adapter == "" {
 		return nil, nil
@@ -269,7 +270,7 @@ func find(list []candidate, r request) ([]int, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("gpu: %s: no adapter %q; there are: %s: %w", r.adapterFrom, r.adapter, names(list, nil), pass.ErrNoDevice)
+		return nil, fmt.Errorf("gpu: %s: no adapter %q; there are: %s: %w: %w", r.adapterFrom, r.adapter, names(list, nil), pass.ErrNoDevice, pass.ErrInvalid)
 	case 1:
 		return found, nil
 	}

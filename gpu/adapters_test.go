@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -157,9 +158,9 @@ func TestChoosingByName(t *testing.T) {
 		{adapter: "integrated", want: intel.Name},
 		{adapter: "discrete", want: nvidia.Name},
 		{adapter: "nvidia", is: pass.ErrInvalid, has: []string{"Adapter", `"nvidia" names 2`, "0: NVIDIA GeForce RTX 5090 (discrete, vulkan, 10de:2b85)", "1: NVIDIA GeForce RTX 5090 D"}},
-		{adapter: "radeon", is: pass.ErrNoDevice, has: []string{`no adapter "radeon"`, "0: NVIDIA", "1: NVIDIA", "2: Intel", "3: llvmpipe"}},
+		{adapter: "radeon", is: pass.ErrInvalid, has: []string{`no adapter "radeon"`, "0: NVIDIA", "1: NVIDIA", "2: Intel", "3: llvmpipe"}},
 		{adapter: "7", is: pass.ErrInvalid, has: []string{`"7" names 2`, "2: Intel", "3: llvmpipe"}}, // 770 and 19.1.7
-		{adapter: "-1", is: pass.ErrNoDevice, has: []string{`no adapter "-1"`}},
+		{adapter: "-1", is: pass.ErrInvalid, has: []string{`no adapter "-1"`}},
 		{adapter: "virtual", is: pass.ErrNoDevice, has: []string{"no virtual adapter", "0: NVIDIA"}},
 	} {
 		t.Run(test.adapter, func(t *testing.T) {
@@ -167,6 +168,7 @@ func TestChoosingByName(t *testing.T) {
 			got, err := judge(merge(list), request{adapter: test.adapter, adapterFrom: "Adapter"})
 			if test.is != nil {
 				require.ErrorIs(t, err, test.is)
+				require.Equal(t, test.is == pass.ErrInvalid, errors.Is(err, pass.ErrInvalid))
 				for _, part := range test.has {
 					require.ErrorContains(t, err, part)
 				}

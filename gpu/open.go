@@ -29,12 +29,12 @@ var host = system{getenv: os.Getenv, provider: func(r request) (driver.Provider,
 }}
 
 // Open opens an adapter as a device. Without a name in cfg or in the environment, those
-// that [Adapters] ranks are tried in order, each through its APIs in order. The error
-// then wraps ErrNoDevice and has every adapter with the reason, or what was looked for;
-// it wraps ErrUnsupported too if an adapter lacks something that cfg wants, and
-// ErrInvalid alone for a cfg or an environment that names nothing. When ctx ends, Open
-// returns its error at once; drivers cannot be interrupted, so a device that is still
-// to come is closed when it comes.
+// that [Adapters] ranks are tried in order, each through its APIs in order. When none
+// opens, the error wraps ErrNoDevice and has every adapter with the reason, or what was
+// looked for; it wraps ErrUnsupported too if an adapter lacks something that cfg wants.
+// A value in cfg or the environment that names nothing, or a name that fits several
+// adapters, is ErrInvalid. When ctx ends, Open returns its error at once; drivers cannot
+// be interrupted, so a device that is still to come is closed when it comes.
 func Open(ctx context.Context, cfg Config) (pass.Device, error) { return host.open(ctx, cfg) }
 
 func (s system) open(ctx context.Context, cfg Config) (pass.Device, error) {
