@@ -18,7 +18,9 @@ type compiler struct {
 	plan       *backend.Plan
 	budget     float64 // most FLOP of one dispatch, for the sake of watchdogs; 0: any number
 	extra      extra
-	state      *memory // of the stream: where kernels report what is wrong; see status
+	step       pass.Checked // the op being compiled, before it was cut
+	state      *memory      // of the stream: where kernels report what is wrong; see status
+	watched    []watch      // what they check
 	dispatches []dispatch
 }
 
@@ -56,6 +58,7 @@ type kernel struct {
 // compile turns all steps into dispatches.
 func (c *compiler) compile() error {
 	for i, step := range c.plan.Steps {
+		c.step = step
 		if err := c.op(step); err != nil {
 			return fmt.Errorf("op %d: %s: %w", i, step.Op.Name(), err)
 		}

@@ -275,7 +275,11 @@ func (t *ticket) wait() error {
 	if err := d.drv.ReadMapped(ctx, t.from, 0, bytesOf(host), d.watchdog); err != nil {
 		return err
 	}
-	if err := checkMark(host, t.serial, t.count); err != nil || !last {
+	status, err := checkMark(host, t.serial, t.count)
+	if err != nil {
+		return err
+	}
+	if err := t.program.statusError(status, t.first, min(t.end, len(t.program.dispatches))); err != nil || !last {
 		return err
 	}
 	at := markWords

@@ -21,6 +21,7 @@ type program struct {
 	words      []int // of the workspace buffers that it needs; scratch comes last
 	scratch    int   // index of the first scratch buffer
 	fixed      extra
+	watched    []watch
 
 	uniforms  *memory // the words of all dispatches, a block each
 	constants *memory // fixed words of the ops
@@ -48,7 +49,7 @@ const (
 const dispatchBytes = 100e3
 
 func newProgram(s *stream, c *compiler) *program {
-	p := &program{s: s, plan: c.plan, dispatches: c.dispatches, fixed: c.extra}
+	p := &program{s: s, plan: c.plan, dispatches: c.dispatches, fixed: c.extra, watched: c.watched}
 	p.colours, p.words = c.plan.Colour()
 	p.scratch = len(p.words)
 	p.words = append(p.words, c.extra.scratch...)

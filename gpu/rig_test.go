@@ -167,6 +167,7 @@ const rigLimit = 0xfffffffe
 
 func rigCompile(c *compiler) error {
 	for _, s := range c.plan.Steps {
+		c.step = s
 		var err error
 		switch op := s.Op.(type) {
 		case pass.Fill:
