@@ -182,6 +182,9 @@ func TestBadFolders(t *testing.T) {
 	t.Parallel()
 	a := floatTensor("A", make([]float32, 6), 2, 3)
 	w := floatTensor("W", make([]float32, 6), 2, 3)
+	conv := func(more safetensors.Tensor) []safetensors.Tensor {
+		return []safetensors.Tensor{floatTensor("X", make([]float32, 4), 4, 1), floatTensor("W", make([]float32, 1), 1, 1, 1), more}
+	}
 	for _, row := range []struct {
 		json    string
 		tensors []safetensors.Tensor
@@ -214,6 +217,13 @@ func TestBadFolders(t *testing.T) {
 		{`{"op": "copy"}`, []safetensors.Tensor{floatTensor("From", nil, 0, 2)}, []string{"Rows"}},
 		{`{"op": "conv1d"}`, []safetensors.Tensor{floatTensor("X", make([]float32, 4), 4, 1), floatTensor("W", make([]float32, 1), 1, 1, 1), floatTensor("Lengths", []float32{1}, 1)}, []string{"Lengths", "whole numbers"}},
 		{`{"op": "conv1d"}`, []safetensors.Tensor{floatTensor("X", make([]float32, 4), 4, 1), floatTensor("W", make([]float32, 1), 1, 1, 1), safetensors.Int64s("Lengths", []int64{-1}, 1)}, []string{"Lengths", "-1"}},
+		{`{"op": "conv1d"}`, conv(safetensors.Int64s("Lengths", []int64{5}, 1)), []string{"Lengths", "4", "5"}},
+		{`{"op": "conv1d", "fields": {"Padding": "reflect", "PadLeft": 2}}`, conv(safetensors.Int64s("Lengths", []int64{2}, 1)), []string{"Lengths", "reflect"}},
+		{`{"op": "conv1d"}`, conv(safetensors.Int64s("want.Y", []int64{1, 2, 3, 4}, 4, 1)), []string{"Y", "F32", "U32"}},
+		{`{"op": "conv1d", "outputs": ["Y"]}`, conv(floatTensor("want.X", []float32{1, 2, 3, 4}, 4, 1)), []string{"wanted X"}},
+		{`{"op": "copy", "fields": {"Rows": 2}}`, []safetensors.Tensor{floatTensor("From", make([]float32, 6), 3, 2), safetensors.Int64s("FromRow", []int64{2})}, []string{"FromRow", "1", "2"}},
+		{`{"op": "fill", "fields": {"Rows": 1000000, "Cols": 1000000}}`, nil, []string{"To", "at most"}},
+		{`{"op": "copy", "fields": {"Rows": 1, "Batch": 999999999, "Cols": 0}}`, []safetensors.Tensor{floatTensor("From", nil, 3, 0)}, []string{"From", "at most"}},
 	} {
 		_, err := ReadDir(writeFolder(t, row.json, row.tensors...))
 		require.ErrorIs(t, err, pass.ErrInvalid, row.json)

@@ -18,8 +18,11 @@ type kind struct {
 	needs   []string                                  // fields that a folder may not leave out
 	weights func(*weightReader) (pass.Weights, error) // of its param; nil: none
 	list    func() []Entry
-	truth   func(pass.Checked, *data) ([]Tensor, error)
-	match   func(pass.Op) Tolerance // zero: as the math says; nil: always
+	// check looks at numbers that only package truth would stumble over; nil: there are
+	// none.
+	check func(pass.Checked, *data) error
+	truth func(pass.Checked, *data) ([]Tensor, error)
+	match func(pass.Op) Tolerance // zero: as the math says; nil: always
 }
 
 // kinds lists the ops that have cases, family by family.
@@ -69,23 +72,27 @@ func (d *data) same(name string) string {
 	return name
 }
 
-// items returns one number for each item: from the device, fixed, or the default.
-func (d *data) items(name string, fixed pass.Items, batch int, otherwise func(b int) int) []int {
-	if t, ok := find(d.c.Inputs, name); ok {
-		return t.ints()
-	}
-	if !fixed.IsZero() {
-		return fixed.Fixed()
-	}
+// items returns one number for each item, from 0 to most: from the device, fixed, or
+// the default.
+func (d *data) items(name string, fixed pass.Items, batch, most int, otherwise func(b int) int) []int {
 	numbers := make([]int, batch)
+	t, onDevice := find(d.c.Inputs, name)
 	for b := range numbers {
-		numbers[b] = otherwise(b)
+		switch {
+		case onDevice:
+			numbers[b] = int(t.Words[b])
+		case !fixed.IsZero():
+			numbers[b] = fixed.Fixed()[b]
+		default:
+			numbers[b] = otherwise(b)
+		}
+		d.check(name, b, numbers[b], most)
 	}
 	return numbers
 }
 
-// index returns an index for each item.
-func (d *data) index(name string, x pass.Index, batch int) []int {
+// index returns an index for each item, from 0 to most.
+func (d *data) index(name string, x pass.Index, batch, most int) []int {
 	numbers := make([]int, batch)
 	t, ok := find(d.c.Inputs, name)
 	for b := range numbers {
@@ -97,8 +104,16 @@ func (d *data) index(name string, x pass.Index, batch int) []int {
 		default:
 			numbers[b] = int(t.Words[b])
 		}
+		d.check(name, b, numbers[b], most)
 	}
 	return numbers
+}
+
+// check keeps the first number that is out of its range: package truth trusts them.
+func (d *data) check(name string, item, n, most int) {
+	if n > most && d.err == nil {
+		d.err = invalid("%s: %s: item %d: want 0 to %d, given %d", d.c.Name, name, item, most, n)
+	}
 }
 
 func (d *data) weights(field string) pass.Weights {
@@ -120,12 +135,8 @@ func (d *data) decode(t pass.Tensor) []float64 {
 
 // result makes the wanted tensor of an argument.
 func result(op pass.Checked, name string, words []uint32) Tensor {
-	for _, a := range op.Args {
-		if a.Name == name {
-			return Tensor{name, a.View.Buffer.Type(), []int{a.Batch, a.Rows, a.Cols}, words}
-		}
-	}
-	return Tensor{Name: name}
+	a, _ := argument(op, name)
+	return Tensor{name, a.View.Buffer.Type(), []int{a.Batch, a.Rows, a.Cols}, words}
 }
 
 func widen(values []float32) []float64 {

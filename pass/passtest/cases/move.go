@@ -16,14 +16,22 @@ func copyKind() kind {
 		sizes:   map[string][3]string{"From": {"Batch", "FromRows", "Cols"}, "To": {"", "ToRows", ""}},
 		needs:   []string{"Rows"},
 		list:    copyEntries,
+		check: func(op pass.Checked, d *data) error {
+			copyRows(op.Op.(pass.Copy), d)
+			return d.err
+		},
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			m := op.Op.(pass.Copy)
 			before := d.words("To", m.Batch*m.ToRows*m.Cols)
-			fromRow, toRow := d.index("FromRow", m.FromRow, m.Batch), d.index("ToRow", m.ToRow, m.Batch)
+			fromRow, toRow := copyRows(m, d)
 			return []Tensor{result(op, "To", truth.Copy(m, d.words("From", 0), before, fromRow, toRow, m.FromRows, m.ToRows))}, nil
 		},
 		match: func(pass.Op) Tolerance { return Tolerance{Match: Bits} },
 	}
+}
+
+func copyRows(m pass.Copy, d *data) (from, to []int) {
+	return d.index("FromRow", m.FromRow, m.Batch, m.FromRows-m.Rows), d.index("ToRow", m.ToRow, m.Batch, m.ToRows-m.Rows)
 }
 
 func fillKind() kind {
