@@ -23,8 +23,8 @@ type Adapter struct {
 	// Kind is "discrete", "integrated", "virtual", "unknown" or "software", the last
 	// for adapters that compute on the CPU.
 	Kind     string
-	Driver   string   // the driver's own description; empty if it gives none
 	APIs     []string // that reach it, the preferred one first
+	Driver   string   // the driver's own description; empty if it gives none
 	Limits   Limits   // the most that Config.Limits may ask for
 	Features []string // abilities beyond the standard's
 	// Rank is the place in the order in which Open tries adapters: 1 first; 0: Open
@@ -205,6 +205,7 @@ func judge(groups []group, r request) ([]candidate, error) {
 		default:
 			rank++
 			c.ways, c.Rank = ways, rank
+			c.through(ways[0])
 			switch {
 			case len(named) == 1:
 				reason = fmt.Sprintf("%s is %q", r.adapterFrom, r.adapter)
@@ -222,20 +223,26 @@ func judge(groups []group, r request) ([]candidate, error) {
 	return list, nil
 }
 
-// describe makes the public description of a device.
+// describe makes the public description of a device. Its name is the same for every
+// request.
 func describe(index int, g group) candidate {
 	first := g[0]
-	a := Adapter{
-		Index: index, Name: first.Name, Vendor: first.Vendor, VendorID: first.VendorID, DeviceID: first.DeviceID,
-		Kind: g.kind(), Driver: first.Driver, Limits: limitsOf(first.Limits),
-	}
+	c := candidate{Adapter: Adapter{
+		Index: index, Name: first.Name, Vendor: first.Vendor, VendorID: first.VendorID, DeviceID: first.DeviceID, Kind: g.kind(),
+	}}
 	for _, way := range g {
-		a.APIs = append(a.APIs, string(way.API))
+		c.APIs = append(c.APIs, string(way.API))
 	}
-	if first.Features != 0 {
-		a.Features = strings.Split(first.Features.String(), ",")
+	c.through(first)
+	return c
+}
+
+// through describes what depends on the API.
+func (c *candidate) through(way driver.Adapter) {
+	c.Driver, c.Limits, c.Features = way.Driver, limitsOf(way.Limits), nil
+	if way.Features != 0 {
+		c.Features = strings.Split(way.Features.String(), ",")
 	}
-	return candidate{Adapter: a}
 }
 
 // find returns the indices of the adapters that the request names: nil if it names

@@ -233,7 +233,15 @@ func TestAdapterDescription(t *testing.T) {
 	t.Parallel()
 	a := limited(nvidia, nil)
 	a.Driver, a.Features = "570.86", driver.FeatureTimestamps|driver.FeatureF16
-	list, err := judge(merge([]driver.Adapter{a}), request{})
+	other := limited(through(nvidia, driver.D3D12), func(l *driver.Limits) { l.MaxInvocations = 1024 })
+	other.Driver = "32.0.15"
+	list, err := judge(merge(offered(a, other)), request{api: driver.D3D12})
+	require.NoError(t, err)
+	require.Equal(t, "32.0.15", list[0].Driver)
+	require.Empty(t, list[0].Features)
+	require.Equal(t, 1024, list[0].Limits.Invocations)
+
+	list, err = judge(merge(offered(a)), request{})
 	require.NoError(t, err)
 	require.Equal(t, Adapter{
 		Name: "NVIDIA GeForce RTX 5090", Vendor: "NVIDIA", VendorID: 0x10de, DeviceID: 0x2b85, Kind: "discrete", Driver: "570.86",
