@@ -140,6 +140,13 @@ func (d *device) Load(ctx context.Context, w pass.Weights, shape pass.ParamShape
 }
 
 func (d *device) fill(ctx context.Context, p *param, t *timeline) error {
+	// A reader may be slow: half of the ring is kept from it, for those who run.
+	select {
+	case d.staging.loads <- struct{}{}:
+		defer func() { <-d.staging.loads }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	u := newUpload(d, t)
 	defer u.close()
 	for i, b := range p.packed.buffers {
