@@ -67,6 +67,7 @@ func checks() []check {
 		{"chain/long", longChain},
 		{"chain/random", randomGraphs},
 		{"chain/overlapping-reads", overlappingReads},
+		{"chain/shared-reads", sharedReads},
 		{"sessions/recordings", twoRecordings},
 		{"sessions/interleaved", interleavedSessions},
 		{"sessions/goroutines", parallelSessions},

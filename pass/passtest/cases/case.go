@@ -84,12 +84,8 @@ func (c Case) Resolve() (pass.Checked, error) {
 			t = in.Type
 		} else if want, ok := find(c.Wanted, name); ok {
 			t = want.Type
-		} else if c.Op.Name() == "copy" {
-			if from, ok := find(c.Inputs, "From"); ok {
-				t = from.Type
-			}
-		} else if f, ok := c.Op.(pass.Fill); ok && f.Word != 0 {
-			t = pass.U32
+		} else if k, err := kindOf(c.Op.Name()); err == nil && k.element != nil {
+			t = k.element(c)
 		}
 		views[name] = pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: uint32(i + 1), Generation: 1}, t, huge).View()
 	}

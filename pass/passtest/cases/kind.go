@@ -16,6 +16,7 @@ type kind struct {
 	// a folder leaves them out.
 	sizes   map[string][3]string
 	needs   []string                                  // fields that a folder may not leave out
+	element func(Case) pass.DType                     // type of outputs; nil: F32
 	weights func(*weightReader) (pass.Weights, error) // of its param; nil: none
 	list    func() []Entry
 	// check looks at numbers that only package truth would stumble over; nil: there are

@@ -15,7 +15,11 @@ func copyKind() kind {
 		keeps:   []string{"To"},
 		sizes:   map[string][3]string{"From": {"Batch", "FromRows", "Cols"}, "To": {"", "ToRows", ""}},
 		needs:   []string{"Rows"},
-		list:    copyEntries,
+		element: func(c Case) pass.DType {
+			from, _ := find(c.Inputs, "From")
+			return from.Type
+		},
+		list: copyEntries,
 		check: func(op pass.Checked, d *data) error {
 			copyRows(op.Op.(pass.Copy), d)
 			return d.err
@@ -39,7 +43,13 @@ func fillKind() kind {
 		zero:    pass.Fill{},
 		outputs: []string{"To"},
 		sizes:   map[string][3]string{"To": {"Batch", "Rows", "Cols"}},
-		list:    fillEntries,
+		element: func(c Case) pass.DType {
+			if c.Op.(pass.Fill).Word != 0 {
+				return pass.U32
+			}
+			return pass.F32
+		},
+		list: fillEntries,
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			f := op.Op.(pass.Fill)
 			words := make([]uint32, f.Batch*f.Rows*f.Cols)
