@@ -63,9 +63,9 @@ fn gelu(v: vec4<f32>) -> vec4<f32> {
 	q = fma(q, t, vec4<f32>(0.15267752));
 	q = fma(q, t, vec4<f32>(0.3148129));
 	q = fma(q, t, vec4<f32>(0.27793282));
-	let half = 0.5 * q * t * exp_within(-z * z);
-	let lower = select(v * half, vec4<f32>(0.0), v < vec4<f32>(-13.0));
-	return select(select(v * (1.0 - half), lower, is_negative(v)), v, is_nan(v));
+	let tail = 0.5 * q * t * exp_within(-z * z);
+	let lower = select(v * tail, vec4<f32>(0.0), v < vec4<f32>(-13.0));
+	return select(select(v * (1.0 - tail), lower, is_negative(v)), v, is_nan(v));
 }
 {{end}}
 
