@@ -80,6 +80,7 @@ func TestWaitIsBoundedAndEnds(t *testing.T) {
 	require.NoError(t, <-mapped)
 	require.NoError(t, d.Wait(context.Background(), serial, patience))
 	require.NoError(t, d.DestroyBuffer(staging))
+	require.Empty(t, d.(*device).orphans, "the state of maps that ended early")
 }
 
 func TestCloseWhileOthersWait(t *testing.T) {
