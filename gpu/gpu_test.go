@@ -14,11 +14,15 @@ import (
 // What the native library's binding allocates for each run.
 const nativeAllocs = 10
 
-// The suite on software Vulkan as Open finds it, whose memory is the host's.
+// The suite on the adapter under test, as Open finds it.
 func TestConformance(t *testing.T) {
-	softwareAdapter(t)
+	testAdapter(t)
+	cfg := Config{Adapter: kindSoftware, API: "vulkan"}
+	if onHardware() {
+		cfg.Adapter = ""
+	}
 	passtest.Config{Allocs: nativeAllocs}.Run(t, func(t testing.TB) pass.Device {
-		dev, err := Open(context.Background(), Config{Adapter: kindSoftware, API: "vulkan"})
+		dev, err := Open(context.Background(), cfg)
 		require.NoError(t, err)
 		return dev
 	})
@@ -26,7 +30,7 @@ func TestConformance(t *testing.T) {
 
 // The suite as a lesser device sees it, whose memory is its own.
 func TestConformanceWithLowLimits(t *testing.T) {
-	p, a := softwareAdapter(t)
+	p, a := testAdapter(t)
 	limits := driver.Limits{
 		MaxStorageBindingSize: 1 << 20, MaxStorageBuffers: 8,
 		MaxWorkgroups: 16, MaxInvocations: 256, MaxWorkgroupStorage: 16 << 10,

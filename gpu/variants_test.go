@@ -32,7 +32,7 @@ func declared(t *testing.T, text string) []driver.BindingKind {
 // Every branch of every shader compiles.
 func TestVariantsCompile(t *testing.T) {
 	t.Parallel()
-	p, a := softwareAdapter(t)
+	p, a := testAdapter(t)
 	drv, err := p.Open(context.Background(), a.Index, driver.DeviceConfig{})
 	require.NoError(t, err)
 	defer drv.Close()
