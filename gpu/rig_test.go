@@ -91,7 +91,9 @@ var nativeProvider = sync.OnceValues(func() (driver.Provider, error) { return na
 
 // onHardware reports whether the adapter under test is a GPU: if TANDEM_DEVICES names
 // "gpu". Otherwise it is a software adapter.
-func onHardware() bool { return slices.Contains(strings.Split(os.Getenv("TANDEM_DEVICES"), ","), "gpu") }
+func onHardware() bool {
+	return slices.Contains(strings.Split(os.Getenv("TANDEM_DEVICES"), ","), "gpu")
+}
 
 // testAdapter returns the Vulkan adapter under test. Tests that need it are skipped where
 // there is none, unless TANDEM_REQUIRE_GPU is set.
