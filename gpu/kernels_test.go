@@ -20,7 +20,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, cfg driver.DeviceConfig, change func(*device)) *bench {
-	p, a := softwareAdapter(t)
+	p, a := testAdapter(t)
 	drv, err := p.Open(context.Background(), a.Index, cfg)
 	require.NoError(t, err)
 	b := &bench{hw: newHardware(drv, a, options{})}

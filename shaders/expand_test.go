@@ -105,6 +105,7 @@ var forbidden = []struct {
 	{"array size with a suffix", regexp.MustCompile(`(?m)array<[^;]*,\s*\d+u>`)},
 	{"pointer", regexp.MustCompile(`\bptr<|&\w+[^\w\[&]*\)`)},
 	{"reserved word as a name", regexp.MustCompile(`\b(let|var|fn|struct)\s+(self|signed|unsigned|half|common|filter|final|from|get|set|mod|module|move|new|of|pass|ref|shared|sizeof|static|target|this|type|union|use|using|where|with|active|precise|layout|package|public|private|resource|sample|smooth|template)\b`)},
+	{"|| and && without parentheses", regexp.MustCompile(`\|\|[^()]*&&|&&[^()]*\|\|`)},
 	{"newer built-in", regexp.MustCompile(`\b(dot4I8Packed|dot4U8Packed|unpack4xI8|unpack4xU8|subgroup\w+|f16)\b`)},
 }
 
@@ -130,7 +131,7 @@ func TestDialectRules(t *testing.T) {
 	t.Parallel()
 	for i, bad := range []string{
 		"enable f16;", "a[i] = 1;", "let x = max(y, 0);", "var<workgroup> a: array<f32, 4*4>;", "var<workgroup> a: array<f32, 16u>;",
-		"fn f(p: ptr<workgroup, f32>) {}", "let self = 1u;", "let x = subgroupAdd(y);",
+		"fn f(p: ptr<workgroup, f32>) {}", "let self = 1u;", "if (a || b && c) {", "let x = subgroupAdd(y);",
 	} {
 		require.Regexp(t, forbidden[i].expr, bad)
 	}

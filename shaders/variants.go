@@ -86,7 +86,7 @@ func Variants() map[string][]Values {
 	}
 	add("lstm", with(recurrenceValues(), Values{"InWorkgroup": false}))
 	add("lstm", with(recurrenceValues(), Values{"InWorkgroup": false, "Slices": 2, "Items": 4, "Finishes": 2}))
-	add("lstm", with(recurrenceValues(), Values{"Slices": 4, "Items": 8, "Finishes": 2, "Width": 64, "Hidden": 128, "Depth": 128, "Directions": 2}))
+	add("lstm", with(recurrenceValues(), Values{"Slices": 4, "Items": 8, "Finishes": 2, "Width": 32, "Hidden": 128, "Depth": 128, "Directions": 2}))
 	for _, vectors := range []bool{false, true} {
 		for _, e := range epilogues() {
 			add("pointwise", Values{"Entry": "map", "Epilogue": e, "Vectors": vectors})
