@@ -48,13 +48,6 @@ type callbackInfo struct {
 	userdata2 uintptr
 }
 
-type uncapturedInfo struct {
-	next      unsafe.Pointer
-	callback  uintptr
-	userdata1 uintptr
-	userdata2 uintptr
-}
-
 type futureWait struct {
 	future    uint64
 	completed uint32
@@ -76,12 +69,21 @@ type togglesDescriptor struct {
 	disabled      **byte
 }
 
+type functionInfo struct {
+	next      unsafe.Pointer
+	callback  uintptr
+	userdata1 uintptr
+	userdata2 uintptr
+}
+
+// cacheDescriptor has the two functions as such, without the infos around them, in
+// libraries of 2025. There the place of load's callback is store's function, which
+// onLoad recognises.
 type cacheDescriptor struct {
 	chained
 	isolationKey text
-	load         uintptr
-	store        uintptr
-	userdata     uintptr
+	load         functionInfo
+	store        functionInfo
 }
 
 type adapterOptions struct {
@@ -157,7 +159,7 @@ type deviceDescriptor struct {
 	queueNext    unsafe.Pointer
 	queueLabel   text
 	lost         callbackInfo
-	uncaptured   uncapturedInfo
+	uncaptured   functionInfo
 }
 
 type bufferDescriptor struct {

@@ -29,7 +29,7 @@ type Options struct {
 	// Cache is the folder in which compiled kernels are kept for the next start; empty:
 	// one in the user's cache folder; "off": nothing is kept.
 	Cache string
-	// Debug turns on the validation layers of the system where they are installed.
+	// Debug lets the library print to standard error while it looks for adapters.
 	Debug bool
 }
 
