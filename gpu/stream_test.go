@@ -114,7 +114,7 @@ func TestWorkspaceGrowsBesideARun(t *testing.T) {
 		require.NoError(t, run.Wait(ctx))
 		require.NoError(t, run.ReadU32(firstOut, got))
 		require.Equal(t, sequence(10, 7), got)
-		run, err = larger.Run(ctx, in.U32(sequence(1000*(i+1), 9)))
+		_, err = larger.Run(ctx, in.U32(sequence(1000*(i+1), 9)))
 		require.NoError(t, err)
 		require.NoError(t, larger.Close())
 	}
