@@ -81,6 +81,7 @@ func (s *staging) free() {
 	for _, t := range s.slots {
 		s.d.drop(t.id)
 	}
+	s.slots = nil
 }
 
 // slotWords returns how many words a slot of the device's ring has.
