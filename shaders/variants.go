@@ -32,7 +32,7 @@ func convValues() Values {
 func recurrenceValues() Values {
 	return Values{
 		"Lengths": "none", "StateRows": "none", "LengthsBinding": 6, "RowsBinding": 7, "StatusBinding": 8, "HiddenBinding": 9, "Fault": 1,
-		"Items": 1, "Slices": 1, "Width": 32, "Hidden": 20, "Depth": 32, "Directions": 1, "Finishes": 1, "InWorkgroup": true,
+		"Items": 1, "Held": 0, "Slices": 1, "Width": 32, "Hidden": 20, "Depth": 32, "Directions": 1, "Finishes": 1, "InWorkgroup": true,
 	}
 }
 
@@ -86,7 +86,7 @@ func Variants() map[string][]Values {
 	}
 	add("lstm", with(recurrenceValues(), Values{"InWorkgroup": false}))
 	add("lstm", with(recurrenceValues(), Values{"InWorkgroup": false, "Slices": 2, "Items": 4, "Finishes": 2}))
-	add("lstm", with(recurrenceValues(), Values{"Slices": 4, "Items": 8, "Finishes": 2, "Width": 32, "Hidden": 128, "Depth": 128, "Directions": 2}))
+	add("lstm", with(recurrenceValues(), Values{"Slices": 4, "Items": 8, "Finishes": 2, "Held": 8, "Width": 32, "Hidden": 32, "Depth": 32, "Directions": 2}))
 	for _, vectors := range []bool{false, true} {
 		for _, e := range epilogues() {
 			add("pointwise", Values{"Entry": "map", "Epilogue": e, "Vectors": vectors})
