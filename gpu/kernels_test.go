@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -166,6 +167,124 @@ func TestTiles(t *testing.T) {
 			if c.parts && l == cases.Awkward {
 				b.sameInParts(t, c.c, whole)
 			}
+		}
+	}
+}
+
+// Sums of very many products that all have one sign, which is where rounding adds up.
+func TestLongSums(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, driver.DeviceConfig{}, nil)
+	for _, rows := range []int{2, 20} {
+		for _, k := range []int{longSum, 20000} {
+			w := pass.LinearWeights{Parts: []pass.Tensor{pass.Float32s("w", cases.Recipe("w", 1, 9*k, 0.5, 0.5), 9, k)}}
+			b.run(t, cases.Case{Name: fmt.Sprintf("long-%dx%d", rows, k), Op: pass.Gemm{Rows: rows}, Params: []cases.Param{{Field: "W", Weights: w}}, Outputs: []string{"C"},
+				Inputs: []cases.Tensor{cases.F32("A", cases.Recipe("a", 1, rows*k, 0.5, 0.5), 1, rows, k)}}, cases.Dense)
+		}
+	}
+}
+
+// Numbers on the device that are beyond their range fail the run, name their field, and
+// nothing outside of the op's views is written or read; the session stays usable.
+func TestNumbersBeyondTheirRange(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b := newBench(t, driver.DeviceConfig{}, nil)
+	conv := convCase(2, 12, 3, 4)
+	lstm := lstmCase(2, 3, 4, 5, 1, 1)
+	s, err := b.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	load := func(c cases.Case) pass.Param {
+		p, err := b.Load(ctx, c.Params[0].Weights)
+		require.NoError(t, err)
+		return p
+	}
+	buffer := func(typ pass.DType, n int) pass.View {
+		x, err := s.Alloc(typ, n)
+		require.NoError(t, err)
+		return x.View()
+	}
+	numbers, h, c := buffer(pass.U32, 4), buffer(pass.F32, 4*5), buffer(pass.F32, 4*5)
+	length, row := pass.ItemsIn(numbers), pass.ItemsIn(numbers.At(2))
+	reflect := pass.Conv1D{X: buffer(pass.F32, 2*12*3), W: load(conv), Y: buffer(pass.F32, 2*12*4), Batch: 2, In: 12, PadLeft: 2, PadRight: 2, Padding: pass.PadReflect, Lengths: length}
+	walk := pass.LSTM{X: buffer(pass.F32, 2*3*4), W: load(lstm), Y: buffer(pass.F32, 2*3*5), Batch: 2, Time: 3, H0: h, C0: c, H: h, C: c, States: 3}
+	apart := walk
+	apart.H, apart.C = buffer(pass.F32, 3*5), buffer(pass.F32, 3*5)
+	with := func(l pass.LSTM, lengths, rows pass.Items) pass.LSTM {
+		l.Lengths, l.StateRows = lengths, rows
+		return l
+	}
+	for _, c := range []struct {
+		op    pass.Op
+		words []uint32 // two lengths, two rows
+		field string
+	}{
+		{reflect, []uint32{12, 13, 0, 0}, "Lengths"},
+		{reflect, []uint32{0xFFFFFFFF, 12, 0, 0}, "Lengths"},
+		{reflect, []uint32{12, 2, 0, 0}, "Lengths"}, // too short to reflect
+		{with(walk, length, pass.Items{}), []uint32{3, 4, 0, 0}, "Lengths"},
+		{with(walk, pass.Items{}, row), []uint32{0, 0, 1, 3}, "StateRows"},
+		{with(apart, pass.Items{}, row), []uint32{0, 0, 0xFFFFFFFF, 0}, "StateRows"},
+		{with(walk, length, row), []uint32{9, 0, 2, 9}, "Lengths or StateRows"},
+	} {
+		require.NoError(t, s.Write(ctx, h, make([]float32, 20)))
+		rec, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) { p.Do(c.op) })
+		require.NoError(t, err)
+		require.NoError(t, s.Write(ctx, numbers, c.words))
+		_, err = rec.Run(ctx)
+		require.ErrorIs(t, err, pass.ErrInvalid, "%v", c.words)
+		require.ErrorContains(t, err, c.op.Name()+": "+c.field, "%v", c.words)
+		after := make([]float32, 20)
+		require.NoError(t, s.Read(ctx, h, after))
+		require.Equal(t, make([]float32, 5), after[15:], "a row beyond the state was written")
+		require.NoError(t, s.Write(ctx, numbers, []uint32{3, 3, 0, 1}))
+		_, err = rec.Run(ctx)
+		require.NoError(t, err, "the same recording with numbers in range")
+	}
+}
+
+// The functions of the epilogues, closely: erf within 2e-7, and small arguments with all
+// their digits.
+func TestEpilogueAccuracy(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b := newBench(t, driver.DeviceConfig{}, nil)
+	s, err := b.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	var values []float32
+	for x := float32(-20); x <= 20; x += 1.0 / 128 {
+		values = append(values, x)
+	}
+	for x := float32(1); x > 1e-30; x /= 1.7 {
+		values = append(values, x, -x)
+	}
+	sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	for _, c := range []struct {
+		e     pass.Epilogue
+		truth func(x float64) float64
+		most  func(x, y float64) float64
+	}{
+		{pass.GELU, func(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }, func(x, y float64) float64 { return 1e-7*math.Abs(x) + 1e-7*math.Abs(y) }},
+		{pass.Sigmoid, sigmoid, func(x, y float64) float64 { return 1e-6 * y }},
+		{pass.SiLU, func(x float64) float64 { return x * sigmoid(x) }, func(x, y float64) float64 { return 1e-6*math.Abs(y) + 1e-38 }},
+		{pass.Tanh, math.Tanh, func(x, y float64) float64 { return 1e-6*math.Abs(y) + 1e-38 }},
+	} {
+		x, err := s.Alloc(pass.F32, len(values))
+		require.NoError(t, err)
+		y, err := s.Alloc(pass.F32, len(values))
+		require.NoError(t, err)
+		require.NoError(t, s.Write(ctx, x.View(), values))
+		rec, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
+			p.Do(pass.Map{X: x.View(), Y: y.View(), Rows: 1, Cols: len(values), Epilogue: c.e})
+		})
+		require.NoError(t, err)
+		_, err = rec.Run(ctx)
+		require.NoError(t, err)
+		got := make([]float32, len(values))
+		require.NoError(t, s.Read(ctx, y.View(), got))
+		for i, v := range values {
+			want := c.truth(float64(v))
+			require.InDelta(t, want, float64(got[i]), c.most(float64(v), want), "%v(%v)", c.e, v)
 		}
 	}
 }
