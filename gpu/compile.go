@@ -18,6 +18,7 @@ type compiler struct {
 	plan       *backend.Plan
 	budget     float64 // most FLOP of one dispatch, for the sake of watchdogs; 0: any number
 	extra      extra
+	stop       func() error // says why to give up, if there is a reason; nil: there is none
 	step       pass.Checked // the op being compiled, before it was cut
 	state      *memory      // of the stream: where kernels report what is wrong; see status
 	watched    []watch      // what they check
@@ -58,6 +59,11 @@ type kernel struct {
 // compile turns all steps into dispatches.
 func (c *compiler) compile() error {
 	for i, step := range c.plan.Steps {
+		if c.stop != nil {
+			if err := c.stop(); err != nil {
+				return err
+			}
+		}
 		c.step = step
 		if err := c.op(step); err != nil {
 			return fmt.Errorf("op %d: %s: %w", i, step.Op.Name(), err)

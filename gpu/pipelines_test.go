@@ -154,6 +154,36 @@ func (c cancelsAfter) ReadAt(p []byte, at int64) (int, error) {
 	return len(p), nil
 }
 
+// stopping ends a context when a kernel is compiled.
+type stopping struct {
+	driver.Device
+	cancel    context.CancelFunc
+	pipelines int
+}
+
+func (s *stopping) CreatePipeline(d driver.PipelineDesc) (driver.PipelineID, error) {
+	s.cancel()
+	s.pipelines++
+	return s.Device.CreatePipeline(d)
+}
+
+// Compiling may take seconds; it ends between two kernels.
+func TestRecordIsCancelled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &stopping{cancel: cancel}
+	r := memoryRig(t, drivertest.Config{}, options{}, func(d driver.Device) driver.Device { w.Device = d; return w })
+	r.hw.compile, r.hw.kernels.expand = (*compiler).compile, shaders.Expand
+	s, err := r.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	_, err = s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
+		x, y := p.Temp(pass.F32, 4), p.Temp(pass.F32, 4)
+		p.Do(fillWith(x.View(), 4, 0), dense(x.View(), y.View(), 4))
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 1, w.pipelines)
+}
+
 // A replay allocates what the driver does, whatever the number of dispatches.
 func TestReplayAllocations(t *testing.T) {
 	r := vulkanRig(t, driver.DeviceConfig{}, options{}, nil)
