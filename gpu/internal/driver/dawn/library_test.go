@@ -46,7 +46,7 @@ func TestFind(t *testing.T) {
 
 func TestFromEnvironment(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{EnvLibrary: "/a.so", EnvNoRobustness: "1", EnvNoNVIDIAF16: "0", EnvCache: "off"}
+	env := map[string]string{EnvLibrary: "/a.so", EnvUnchecked: "1", EnvNVIDIAF16: "0", EnvCache: "off"}
 	getenv := func(name string) string { return env[name] }
 	got, err := Options{}.FromEnvironment(getenv)
 	require.NoError(t, err)
@@ -55,11 +55,11 @@ func TestFromEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/b.so", got.Library)
 	require.Equal(t, "/c", got.Cache)
-	env = map[string]string{EnvNoRobustness: "0", EnvNoNVIDIAF16: "1"}
+	env = map[string]string{EnvUnchecked: "0", EnvNVIDIAF16: "1"}
 	got, err = Options{}.FromEnvironment(getenv)
 	require.NoError(t, err)
 	require.Zero(t, got)
-	for _, name := range []string{EnvNoRobustness, EnvNoNVIDIAF16} {
+	for _, name := range []string{EnvUnchecked, EnvNVIDIAF16} {
 		env = map[string]string{name: "maybe"}
 		_, err = Options{}.FromEnvironment(getenv)
 		require.ErrorIs(t, err, pass.ErrInvalid)

@@ -68,7 +68,9 @@ func flat(t *testing.T, before, allowance int) {
 	t.Helper()
 	after := resident()
 	t.Logf("resident memory: %d KiB before, %d KiB after", before>>10, after>>10)
-	require.Less(t, after-before, allowance, "resident memory grew")
+	if !underRace {
+		require.Less(t, after-before, allowance, "resident memory grew")
+	}
 }
 
 // 20,000 callbacks arrive while the collector runs all the time: a submission's, a
@@ -149,9 +151,10 @@ func TestOpenAndClose(t *testing.T) {
 			require.Zero(t, d.Ledger())
 		}
 	}
-	cycle(rounds(20))
+	// Mesa's compiler takes as long to have all its memory.
+	cycle(rounds(100))
 	before := resident()
-	cycle(rounds(180))
+	cycle(rounds(100))
 	flat(t, before, 8<<20)
 	require.Empty(t, devices.entries)
 }
