@@ -106,7 +106,7 @@ func (c *compiler) whole(step pass.Checked) error {
 	case pass.Conv1D:
 		return c.conv1d(op, step.Cost)
 	case pass.LSTM:
-		return c.lstm(op, step.Cost)
+		return c.lstm(op)
 	case pass.Map:
 		return c.mapped(op, step.Cost)
 	case pass.Magnitude:

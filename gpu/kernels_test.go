@@ -55,10 +55,7 @@ func (b *bench) run(t *testing.T, c cases.Case, l cases.Layout) map[string][]uin
 		defer b.Unload(params[p.Field])
 	}
 	for _, p := range placed.Buffers {
-		buffers[p.Name], err = s.Alloc(pass.U32, len(p.Words))
-		if p.Type == pass.F32 {
-			buffers[p.Name], err = s.Alloc(pass.F32, len(p.Words))
-		}
+		buffers[p.Name], err = s.Alloc(p.Type, len(p.Words))
 		require.NoError(t, err)
 		require.NoError(t, s.Write(ctx, buffers[p.Name].View(), hostWords(p.Type, p.Words)))
 	}

@@ -175,7 +175,7 @@ func (r *recurrence) dispatch(s stretch, input, out lines, direction, directions
 	if !g.inWorkgroup {
 		hidden = r.c.scratch(tiles * directions * 2 * g.items * r.layout.depth)
 		hidden.write = true
-		defer func() { r.c.extra.lent[hidden.scratch-1] = false }()
+		defer r.c.giveBack(hidden)
 	}
 	k.bind("HiddenBinding", !g.inWorkgroup, hidden)
 	fresh := uint32(0)
