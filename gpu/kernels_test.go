@@ -96,8 +96,13 @@ func randomInput(name string, shape ...int) cases.Tensor {
 	return cases.F32(name, cases.Recipe("in/"+name, 1, pass.Tensor{Shape: shape}.Len(), 1, 0), shape...)
 }
 
-func gemmCase(rows, n, k int, e pass.Epilogue) cases.Case {
-	w := pass.LinearWeights{Parts: []pass.Tensor{randomTensor("w0", 0.1, n-n/3, k), randomTensor("w1", 0.1, n/3, k)}, Bias: cases.Recipe("bias", 1, n, 1, 0), Dual: cases.Recipe("dual", 1, n/4, 1, 0)}
+func gemmCase(rows, n, k int, e pass.Epilogue) cases.Case { return typedGemm(pass.F32, rows, n, k, e) }
+
+func typedGemm(t pass.DType, rows, n, k int, e pass.Epilogue) cases.Case {
+	part := func(name string, n int) pass.Tensor {
+		return cases.Encode(name, t, cases.Recipe(name, 1, n*k, 0.1, 0), n, k)
+	}
+	w := pass.LinearWeights{Parts: []pass.Tensor{part("w0", n-n/3), part("w1", n/3)}, Bias: cases.Recipe("bias", 1, n, 1, 0), Dual: cases.Recipe("dual", 1, n/4, 1, 0)}
 	c := cases.Case{Name: fmt.Sprintf("gemm-%dx%dx%d", rows, n, k), Op: pass.Gemm{Rows: rows, Epilogue: e},
 		Inputs: []cases.Tensor{randomInput("A", 1, rows, k)}, Params: []cases.Param{{Field: "W", Weights: w}}, Outputs: []string{"C"}}
 	if e.InPlace() {
@@ -325,6 +330,9 @@ func TestSplits(t *testing.T) {
 	}{
 		{gemmCase(90, 300, 70, pass.Residual(2)), []string{"bindings", "workgroups", "rate"}},
 		{gemmCase(5, 900, 40, pass.GELU), []string{"bindings", "workgroups", "rate"}},
+		{typedGemm(pass.F16, 21, 700, 70, pass.None), []string{"bindings", "workgroups", "rate"}},
+		{typedGemm(pass.Q8_0, 6, 700, 160, pass.None), []string{"bindings", "workgroups", "rate"}},
+		{typedGemm(pass.Q8_0, 40, 700, 160, pass.None), []string{"bindings", "workgroups", "rate"}},
 		{convCase(2, 130, 6, 200), []string{"workgroups", "rate"}},
 		{convCase(1, 60, 64, 90), []string{"bindings", "rate"}},
 		{lstmCase(5, 90, 7, 33, 2, 2), []string{"bindings", "workgroups", "rate"}},

@@ -25,8 +25,9 @@ func TestChooseTile(t *testing.T) {
 		long             bool
 	}{
 		{4096, 4096, 4096, large, 128, false},
-		{1500, 1280, 5120, large, 64, true}, // 128 has twice the registers then
-		{1500, 1280, 4096, large, 128, false},
+		{1500, 1280, 5120, large, 128, false},
+		{1500, 1280, longSum, large, 128, false},
+		{1500, 1280, longSum + 1, large, 64, true}, // 128 has twice the registers then
 		{1500, 384, 1536, large, 64, false},
 		{1024, 258, 256, large, 32, false},
 		{75000, 258, 256, large, 128, false},
