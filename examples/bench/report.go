@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -104,7 +105,7 @@ func (r *report) line(name, shape, device, median, least, spread, runs, flops, b
 		text += pad(device, 10) + " "
 	}
 	for _, column := range []string{median, least, spread, runs, flops, bytes, real} {
-		text += fmt.Sprintf("%10s", column) // all one column wide but for "µs"
+		text += fmt.Sprintf(" %9s", column)
 	}
 	if note != "" {
 		text += "  " + note
@@ -156,13 +157,13 @@ func (r *report) find(name string) []result {
 	return found
 }
 
-// duration writes seconds with four digits.
+// duration writes seconds with four digits. Differences may be negative.
 func duration(s float64) string {
 	for _, u := range []struct {
 		size float64
 		name string
 	}{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}} {
-		if s >= u.size {
+		if math.Abs(s) >= u.size {
 			return fmt.Sprintf("%.4g %s", s/u.size, u.name)
 		}
 	}

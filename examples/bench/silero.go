@@ -22,6 +22,12 @@ var sileroCases = []benchmarkCase{
 	{name: "stream-1", shape: "a chunk of 32 ms", steady: true, make: func() (setup, error) { return sileroCase(sileroStream) }},
 }
 
+// speechChunks is how much is used of the recording: 4 seconds, again and again.
+const speechChunks = 128
+
+// checkedSteps are compared before a step is timed.
+const checkedSteps = 8
+
 // chunkTime is what a chunk lasts.
 const chunkTime = silero.ChunkSamples * time.Second / silero.SampleRate
 
@@ -58,7 +64,7 @@ func loadSpeech(ctx context.Context) (_ *speech, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &speech{samples: samples[:len(samples)/silero.ChunkSamples*silero.ChunkSamples]}
+	s := &speech{samples: samples[:speechChunks*silero.ChunkSamples]}
 	dev, err := cpu.Open(cpu.Config{})
 	if err != nil {
 		return nil, err
@@ -142,7 +148,7 @@ func sileroStreams(ctx context.Context, net *silero.Net, s *speech) (*ready, err
 		return time.Since(start), err
 	}
 	// Even streams begin with the speech's first chunk.
-	for i := range 32 {
+	for i := range checkedSteps {
 		_, err := once(ctx)
 		for k := 0; k < streams && err == nil; k += 2 {
 			err = s.check(i, []float32{chunks[k].Probability})
@@ -168,7 +174,7 @@ func sileroStream(ctx context.Context, net *silero.Net, s *speech) (*ready, erro
 		n++
 		return took, err
 	}
-	for i := range 32 {
+	for i := range checkedSteps {
 		_, err := once(ctx)
 		if err == nil && len(got) != 1 {
 			err = fmt.Errorf("want one probability a chunk, got %d: %w", len(got), pass.ErrInvalid)

@@ -97,7 +97,10 @@ func benchmark(ctx context.Context, opt options, chosen []benchmarkCase, stdout 
 		}
 	}
 	if drift >= 0 && len(chosen) > 1 && !r.drift(ctx, chosen[drift], targets) {
-		failed = append(failed, chosen[drift].name)
+		failed = append(failed, chosen[drift].name+" again")
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	if opt.json != "" {
 		if err := r.writeJSON(opt.json); err != nil {
@@ -108,7 +111,7 @@ func benchmark(ctx context.Context, opt options, chosen []benchmarkCase, stdout 
 		return fmt.Errorf("standard output: %w", r.writeErr)
 	}
 	if failed != nil {
-		return fmt.Errorf("%d of %d cases failed: %s", len(failed), len(chosen), strings.Join(failed, ", "))
+		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
 	}
 	return nil
 }
@@ -116,7 +119,7 @@ func benchmark(ctx context.Context, opt options, chosen []benchmarkCase, stdout 
 // measure measures a case on all targets and prints it. It returns whether all is well.
 func (r *report) measure(ctx context.Context, c benchmarkCase, targets []*target) bool {
 	results := measureOn(ctx, c, targets, r.opt.time)
-	return r.rows(c, results)
+	return ctx.Err() == nil && r.rows(c, results)
 }
 
 // drift measures a case once more and says by how much it differs from its first time.
@@ -130,7 +133,7 @@ func (r *report) drift(ctx context.Context, c benchmarkCase, targets []*target) 
 			results[i].Note = fmt.Sprintf("drift %+.1f %%", 100*change)
 		}
 	}
-	return r.rows(c, results)
+	return ctx.Err() == nil && r.rows(c, results)
 }
 
 // measureOn sets a case up on each target, then measures them in turn: A B A B.
