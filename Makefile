@@ -59,3 +59,13 @@ endif
 clean:
 	rm -rf build vad.png
 	$(GO) clean ./...
+
+.PHONY: dawn dawn-test
+
+# A Dawn library for package gpu, in the user's cache folder.
+dawn:
+	@sh .ci/dawn
+
+# The gpu backend through Dawn on software Vulkan with matrix units.
+dawn-test: toolchain
+	@GO="$(GO)" sh .ci/dawn-test

@@ -109,11 +109,6 @@ type matrixConfigs struct {
 	entries unsafe.Pointer
 }
 
-type supportedFeatures struct {
-	count uintptr
-	list  *uint32
-}
-
 type limits struct {
 	next                                      unsafe.Pointer
 	maxTextureDimension1D                     uint32
@@ -172,21 +167,20 @@ type bufferDescriptor struct {
 }
 
 type layoutEntry struct {
-	next       unsafe.Pointer
+	_          unsafe.Pointer
 	binding    uint32
 	_          uint32
 	visibility uint64
-	arraySize  uint32
-	_          uint32
-	buffer     struct {
-		next           unsafe.Pointer
-		kind           uint32
-		dynamic        uint32
-		minBindingSize uint64
-	}
-	sampler        [2]uint64
-	texture        [3]uint64
-	storageTexture [3]uint64
+	_          uint64
+	buffer     bufferLayout
+	_          [8]uint64 // layouts of samplers and textures: none
+}
+
+type bufferLayout struct {
+	_              unsafe.Pointer
+	kind           uint32
+	dynamic        uint32
+	minBindingSize uint64
 }
 
 type layoutDescriptor struct {
@@ -197,14 +191,13 @@ type layoutDescriptor struct {
 }
 
 type groupEntry struct {
-	next        unsafe.Pointer
-	binding     uint32
-	_           uint32
-	buffer      handle
-	offset      uint64
-	size        uint64
-	sampler     handle
-	textureView handle
+	_       unsafe.Pointer
+	binding uint32
+	_       uint32
+	buffer  handle
+	offset  uint64
+	size    uint64
+	_       [2]handle // sampler and texture: none
 }
 
 type groupDescriptor struct {
@@ -273,8 +266,6 @@ const (
 
 	lostDestroyed = 2
 	lostCancelled = 3
-
-	pipelineValidationError = 3
 
 	backendD3D12  = 4
 	backendMetal  = 5

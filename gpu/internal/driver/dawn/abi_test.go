@@ -59,7 +59,7 @@ func TestLayouts(t *testing.T) {
 		{"buffer.size", unsafe.Offsetof(buffer.size), 32},
 		{"layout entry", unsafe.Sizeof(entry), 120},
 		{"layout entry.buffer", unsafe.Offsetof(entry.buffer), 32},
-		{"layout entry.sampler", unsafe.Offsetof(entry.sampler), 56},
+		{"layout entry.buffer.minBindingSize", unsafe.Offsetof(entry.buffer.minBindingSize), 16},
 		{"layoutDescriptor", unsafe.Sizeof(layoutDescriptor{}), 40},
 		{"group entry", unsafe.Sizeof(group), 56},
 		{"group entry.size", unsafe.Offsetof(group.size), 32},

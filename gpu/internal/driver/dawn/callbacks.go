@@ -4,6 +4,7 @@ package dawn
 
 import (
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -41,11 +42,16 @@ func (r *registry[T]) get(id uintptr) (entry T, ok bool) {
 	return entry, ok
 }
 
-func (r *registry[T]) remove(id uintptr) {
+// take is get and remove at once.
+func (r *registry[T]) take(id uintptr) (entry T, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	entry, ok = r.entries[id]
 	delete(r.entries, id)
+	return entry, ok
 }
+
+func (r *registry[T]) remove(id uintptr) { r.take(id) }
 
 var (
 	operations registry[*operation]
@@ -60,41 +66,69 @@ type outcome struct {
 	message      string
 }
 
-// operation is something that was started and whose callback has not run yet.
+// operation is something that was started and is waited for: its own callback sets the
+// outcome, or, for a submission, the device's count of finished ones tells.
 type operation struct {
-	id   uintptr
-	done chan struct{} // closed when the outcome is there
+	id     uintptr // in operations
+	device *device // that may be lost or closed meanwhile; nil: none yet
+	serial uint64  // of the submission that is waited for; 0: the callback is
+	done   atomic.Bool
 	outcome
+
+	info callbackInfo
+	args [12]uintptr // of the call that starts it, in memory that stays in place
 }
 
-func begin() *operation {
-	op := &operation{done: make(chan struct{})}
+var spareOperations = sync.Pool{New: func() any { return new(operation) }}
+
+// begin enters an operation whose callback, one of theCallbacks, sets its outcome.
+func begin(d *device, callback uintptr) *operation {
+	op := spareOperations.Get().(*operation)
+	op.device, op.serial, op.outcome = d, 0, outcome{}
+	op.done.Store(false)
 	op.id = operations.add(op)
+	op.info = callbackInfo{mode: modeWaitAnyOnly, callback: callback, userdata1: op.id}
 	return op
+}
+
+// submission is an operation that is over when the submission is finished.
+func submission(d *device, serial uint64) *operation {
+	op := spareOperations.Get().(*operation)
+	op.device, op.serial = d, serial
+	return op
+}
+
+// free gives the operation back for reuse if no callback can still come for it.
+func (op *operation) free() {
+	if op.serial != 0 || op.done.Load() {
+		op.device, op.outcome = nil, outcome{}
+		spareOperations.Put(op)
+	}
 }
 
 // finish is the callback of operations.
 func finish(id uintptr, o outcome) {
-	if op, ok := operations.get(id); ok {
-		operations.remove(id)
+	if op, ok := operations.take(id); ok {
 		op.outcome = o
-		close(op.done)
+		op.done.Store(true)
 	}
 }
 
-// finished reports whether the callback has run.
-func (op *operation) finished() bool {
-	select {
-	case <-op.done:
-		return true
-	default:
-		return false
+// finished reports whether it is over, or why it never will be.
+func (op *operation) finished() (bool, error) {
+	d := op.device
+	if d == nil {
+		return op.done.Load(), nil
 	}
-}
-
-// info asks for callback to be called when the operation is waited for.
-func (op *operation) info(callback uintptr) *callbackInfo {
-	return &callbackInfo{mode: modeWaitAnyOnly, callback: callback, userdata1: op.id}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usable("wait"); err != nil {
+		return false, err
+	}
+	if op.serial != 0 {
+		return d.done.Load() >= op.serial, nil
+	}
+	return op.done.Load(), nil
 }
 
 func onDone(id uintptr, serial uint64) {

@@ -85,9 +85,10 @@ func (p *provider) open(ctx context.Context, a adapter, from handle, cfg driver.
 		uncaptured: functionInfo{callback: theCallbacks().uncaptured, userdata1: d.id},
 	}
 	d.extend(desc, p.options)
-	op := begin()
-	future := l.future(adapterRequestDevice, op.info(theCallbacks().object), 2, from, uintptr(unsafe.Pointer(desc)), 0, 0)
-	err := l.complete(ctx, p.instance, op, future, requestTimeout)
+	op := begin(nil, theCallbacks().object)
+	defer op.free()
+	future := l.start(op, adapterRequestDevice, 2, from, uintptr(unsafe.Pointer(desc)), 0, 0)
+	err := l.await(ctx, p.instance, future, requestTimeout, op)
 	if err == nil && (op.status != statusSuccess || op.object == 0) {
 		err = errors.New(orUnknown(oneLine(op.message)))
 	}
@@ -194,20 +195,33 @@ func (d *device) scoped(what string, call func()) error {
 	call()
 	var first error
 	for range filters {
-		op := begin()
-		future := d.future(devicePopErrorScope, op.info(theCallbacks().scope), 1, d.native, 0, 0, 0)
-		if err := d.complete(context.Background(), d.instance, op, future, requestTimeout); err != nil {
+		kind, message, err := d.popScope()
+		if err != nil {
 			return fmt.Errorf("dawn: %s: %w", what, err)
 		}
-		if first == nil && op.status == statusSuccess && op.kind != errorNone {
-			message := oneLine(op.message)
-			first = fmt.Errorf("dawn: %s: %s: %w", what, message, sentinelFor(op.kind, message))
+		if first == nil && kind != errorNone {
+			message = oneLine(message)
+			first = fmt.Errorf("dawn: %s: %s: %w", what, message, sentinelFor(kind, message))
 		}
 	}
 	if err := d.late.loss(); err != nil {
 		return err
 	}
 	return first
+}
+
+// popScope ends the innermost error scope and returns its error.
+func (d *device) popScope() (kind uint32, message string, err error) {
+	op := begin(nil, theCallbacks().scope)
+	defer op.free()
+	future := d.start(op, devicePopErrorScope, 1, d.native, 0, 0, 0)
+	if err := d.await(context.Background(), d.instance, future, requestTimeout, op); err != nil {
+		return 0, "", err
+	}
+	if op.status != statusSuccess {
+		return errorNone, "", nil
+	}
+	return op.kind, op.message, nil
 }
 
 // claim marks the start of a wait that holds an object of the device; the lock is held.

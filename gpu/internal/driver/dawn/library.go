@@ -4,7 +4,6 @@ package dawn
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"unsafe"
 
@@ -73,13 +72,12 @@ func pointer(address uintptr) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&address))
 }
 
-// future calls a function that starts something, of count words and a callback info, and
-// returns its future.
+// start calls a function that starts an operation, of count words and a callback info,
+// and returns its future.
 //
 //go:uintptrescapes
-func (l *library) future(f function, info *callbackInfo, count int, a, b, c, d uintptr) uint64 {
-	r, _, _ := purego.SyscallN(l.functions[f], starting(make([]uintptr, 0, 11), info, count, a, b, c, d)...)
-	runtime.KeepAlive(info)
+func (l *library) start(op *operation, f function, count int, a, b, c, d uintptr) uint64 {
+	r, _, _ := purego.SyscallN(l.functions[f], starting(op.args[:0], &op.info, count, a, b, c, d)...)
 	return uint64(r)
 }
 

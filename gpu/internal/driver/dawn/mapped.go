@@ -28,7 +28,7 @@ func (d *device) WriteMapped(ctx context.Context, id driver.BufferID, offset uin
 func (d *device) mapped(ctx context.Context, id driver.BufferID, usage driver.BufferUsage, offset uint64, host []byte, timeout time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.usable(usage.String()); err != nil {
+	if err := d.usable("map"); err != nil {
 		return err
 	}
 	o, err := d.book.CheckMap(id, usage, offset, len(host))
@@ -41,8 +41,9 @@ func (d *device) mapped(ctx context.Context, id driver.BufferID, usage driver.Bu
 	}
 	start, size := guard.MapRange(offset, uint64(len(host)))
 	d.late.keep()
-	op := begin()
-	future := d.future(bufferMapAsync, op.info(theCallbacks().status), 4, o.Native, mode, uintptr(start), uintptr(size))
+	op := begin(d, theCallbacks().status)
+	defer op.free()
+	future := d.start(op, bufferMapAsync, 4, o.Native, mode, uintptr(start), uintptr(size))
 	o.Mapped = true
 	d.claim()
 	defer func() {
@@ -51,18 +52,18 @@ func (d *device) mapped(ctx context.Context, id driver.BufferID, usage driver.Bu
 	}()
 
 	d.mu.Unlock()
-	err = d.until(ctx, fmt.Sprintf("%v of buffer %#x", usage, uint64(id)), future, timeout, op.finished)
+	err = d.until(ctx, future, timeout, op)
 	d.mu.Lock()
 	if err != nil {
 		// This ends the request, too, whose callback then runs.
-		d.call(bufferUnmap, o.Native)
+		d.quick(bufferUnmap, o.Native)
 		d.wait(d.instance, future, 0)
-		return err
+		return during(err, usage.String()+" of buffer %#x", uint64(id))
 	}
 	if op.status != statusSuccess {
 		return d.mapFailure(usage, o, op)
 	}
-	p := pointer(d.call(getRange, o.Native, uintptr(start), uintptr(size)))
+	p := pointer(d.quick(getRange, o.Native, uintptr(start), uintptr(size)))
 	if p == nil {
 		d.call(bufferUnmap, o.Native)
 		return d.mapFailure(usage, o, op)
@@ -78,7 +79,7 @@ func (d *device) mapped(ctx context.Context, id driver.BufferID, usage driver.Bu
 		copy(host, there)
 	}
 	d.mu.Lock()
-	d.call(bufferUnmap, o.Native)
+	d.quick(bufferUnmap, o.Native)
 	return d.taken("unmap")
 }
 

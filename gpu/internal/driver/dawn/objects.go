@@ -126,11 +126,12 @@ func (d *device) module(label, code string) (handle, error) {
 func (d *device) compile(desc driver.PipelineDesc, layout, module handle) (handle, error) {
 	what := fmt.Sprintf("create pipeline %q, entry point %q", desc.Label, desc.Entry)
 	n := &pipelineDescriptor{label: textOf(desc.Label), layout: layout, module: module, entry: textOf(desc.Entry)}
-	op := begin()
-	future := d.future(deviceCreatePipelineAsync, op.info(theCallbacks().object), 2, d.native, uintptr(unsafe.Pointer(n)), 0, 0)
+	op := begin(nil, theCallbacks().object)
+	defer op.free()
+	future := d.start(op, deviceCreatePipelineAsync, 2, d.native, uintptr(unsafe.Pointer(n)), 0, 0)
 	d.claim()
 	d.mu.Unlock()
-	err := d.complete(context.Background(), d.instance, op, future, compileTimeout)
+	err := d.await(context.Background(), d.instance, future, compileTimeout, op)
 	d.mu.Lock()
 	defer d.unclaim()
 	if err != nil {

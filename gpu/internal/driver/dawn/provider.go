@@ -222,9 +222,10 @@ func (p *provider) requestHandle(ctx context.Context, w wish) (handle, error) {
 		next:         unsafe.Pointer(newToggles(l, on, nil)),
 		featureLevel: featureLevelCore, powerPreference: w.preference, forceFallback: w.fallback, backend: w.backend,
 	}
-	op := begin()
-	future := l.future(instanceRequestAdapter, op.info(theCallbacks().object), 2, p.instance, uintptr(unsafe.Pointer(options)), 0, 0)
-	if err := l.complete(ctx, p.instance, op, future, requestTimeout); err != nil {
+	op := begin(nil, theCallbacks().object)
+	defer op.free()
+	future := l.start(op, instanceRequestAdapter, 2, p.instance, uintptr(unsafe.Pointer(options)), 0, 0)
+	if err := l.await(ctx, p.instance, future, requestTimeout, op); err != nil {
 		return 0, fmt.Errorf("%s: %w", apiOf(w.backend), err)
 	}
 	if op.status != statusSuccess || op.object == 0 {
@@ -233,21 +234,16 @@ func (p *provider) requestHandle(ctx context.Context, w wish) (handle, error) {
 	return op.object, nil
 }
 
-// complete waits for an operation.
-func (l *library) complete(ctx context.Context, instance handle, op *operation, future uint64, timeout time.Duration) error {
-	return l.await(ctx, instance, future, timeout, func() (bool, error) { return op.finished(), nil })
-}
-
 // slice is the longest single wait: contexts and losses are noticed between two.
 const slice = 10 * time.Millisecond
 
-// await waits in slices for the future until finished says so.
-func (l *library) await(ctx context.Context, instance handle, future uint64, timeout time.Duration, finished func() (bool, error)) error {
+// await waits in slices for the future until the operation is finished.
+func (l *library) await(ctx context.Context, instance handle, future uint64, timeout time.Duration, op *operation) error {
 	start := time.Now()
 	next := time.Duration(0)
 	for {
 		ran := l.wait(instance, future, uint64(next))
-		if ok, err := finished(); ok || err != nil {
+		if ok, err := op.finished(); ok || err != nil {
 			return err
 		}
 		if ctx.Err() != nil {

@@ -218,31 +218,32 @@ func (d *device) Wait(ctx context.Context, serial driver.Serial, timeout time.Du
 		return d.late.failure()
 	}
 	future := d.futures[serial%driver.MaxInFlight]
+	op := submission(d, uint64(serial))
+	defer op.free()
 	d.claim()
 	defer d.unclaim()
 	d.mu.Unlock()
 	defer d.mu.Lock()
-	return d.until(ctx, fmt.Sprintf("wait for submission %d", serial), future, timeout, func() bool {
-		return d.done.Load() >= uint64(serial)
-	})
+	if err := d.until(ctx, future, timeout, op); err != nil {
+		return during(err, "wait for submission %d", uint64(serial))
+	}
+	return nil
 }
 
-// until waits for a future of the device, without the lock. The device's own error
+// until waits for an operation of the device, without the lock. The device's own error
 // outranks all others.
-func (d *device) until(ctx context.Context, what string, future uint64, timeout time.Duration, finished func() bool) error {
-	err := d.await(ctx, d.instance, future, timeout, func() (bool, error) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if err := d.usable(what); err != nil {
-			return false, err
-		}
-		return finished(), nil
-	})
+func (d *device) until(ctx context.Context, future uint64, timeout time.Duration, op *operation) error {
+	err := d.await(ctx, d.instance, future, timeout, op)
 	if failure := d.late.failure(); failure != nil {
 		return failure
 	}
-	if err != nil && !errors.Is(err, pass.ErrClosed) {
-		err = fmt.Errorf("dawn: %s: %w", what, err)
-	}
 	return err
+}
+
+// during says what was waited for, in errors that do not say it all.
+func during(err error, format string, id uint64) error {
+	if errors.Is(err, pass.ErrClosed) || errors.Is(err, pass.ErrDeviceLost) {
+		return err
+	}
+	return fmt.Errorf("dawn: "+format+": %w", id, err)
 }
