@@ -26,7 +26,7 @@ type Adapter struct {
 	APIs     []string // that reach it, the preferred one first
 	Driver   string   // the driver's own description; empty if it gives none
 	Limits   Limits   // the most that Config.Limits may ask for
-	Features []string // abilities beyond the standard's
+	Features []string // abilities beyond the standard's, shapes of matrix units among them
 	// Rank is the place in the order in which Open tries adapters: 1 first; 0: Open
 	// does not take it.
 	Rank   int
@@ -242,6 +242,9 @@ func (c *candidate) through(way driver.Adapter) {
 	c.Driver, c.Limits, c.Features = way.Driver, limitsOf(way.Limits), nil
 	if way.Features != 0 {
 		c.Features = strings.Split(way.Features.String(), ",")
+	}
+	for _, m := range way.Matrices {
+		c.Features = append(c.Features, "matrix "+m.String())
 	}
 }
 

@@ -86,7 +86,7 @@ func (d *device) Info() pass.Info {
 			{Name: "shared memory bytes", Value: int64(d.limits.MaxWorkgroupStorage)},
 		},
 		Variants: []pass.Variant{
-			{Name: "matrix", Reason: "no matrix units, f16 or subgroups through provider " + d.provider},
+			{Name: "matrix", Reason: whyNoMatrix(d.adapter, d.provider)},
 			{Name: "mapped memory", Used: d.mapped, Reason: d.whyMapped()},
 		},
 	}

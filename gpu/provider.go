@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver/dawn"
@@ -67,4 +68,16 @@ func providerName(p driver.Provider) string {
 		return fmt.Sprintf("%s (%s)", p.Name(), l.Library())
 	}
 	return p.Name()
+}
+
+// whyNoMatrix says why matrix units are not used. The kernels are all portable ones.
+func whyNoMatrix(a driver.Adapter, provider string) string {
+	if len(a.Matrices) == 0 {
+		return "no matrix units through provider " + provider
+	}
+	shapes := make([]string, len(a.Matrices))
+	for i, m := range a.Matrices {
+		shapes[i] = m.String()
+	}
+	return fmt.Sprintf("there are matrix units (%s), but no kernels for them in this version", strings.Join(shapes, ", "))
 }

@@ -63,6 +63,18 @@ func TestProviderName(t *testing.T) {
 	require.Equal(t, p.Name()+" (/lib/dawn.so)", providerName(loadedProvider{p}))
 }
 
+func TestMatricesAreShown(t *testing.T) {
+	t.Parallel()
+	a := nvidia
+	a.Features = driver.FeatureSubgroupMatrix
+	a.Matrices = []driver.MatrixConfig{{Component: driver.F16, Result: driver.F32, M: 16, N: 8, K: 8}}
+	require.Contains(t, whyNoMatrix(a, "dawn"), "there are matrix units (f16->f32 16x8x8)")
+	require.Equal(t, "no matrix units through provider native", whyNoMatrix(nvidia, "native"))
+	list, err := judge(merge([]driver.Adapter{a}), request{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"subgroup-matrix", "matrix f16->f32 16x8x8"}, list[0].Features)
+}
+
 // dawnAdapter returns the adapter of the Dawn library to test on. Tests that need it are
 // skipped where there is none, unless TANDEM_REQUIRE_DAWN=1.
 func dawnAdapter(t testing.TB) (driver.Provider, driver.Adapter) {
@@ -87,7 +99,7 @@ func dawnAdapter(t testing.TB) (driver.Provider, driver.Adapter) {
 }
 
 // What passing strings and results through the library allocates for each run.
-const dawnAllocs = 40
+const dawnAllocs = 16
 
 // The suite through Dawn, as Open finds it.
 func TestConformanceThroughDawn(t *testing.T) {
