@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
-	"github.com/tandem-gpu/tandem/gpu/internal/driver/native"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/backend"
 	"github.com/tandem-gpu/tandem/shaders"
@@ -87,7 +86,14 @@ func memoryRig(t testing.TB, cfg drivertest.Config, opt options, wrap func(drive
 	return r
 }
 
-var nativeProvider = sync.OnceValues(func() (driver.Provider, error) { return native.New(native.Options{}) })
+// providerUnderTest is the one that TANDEM_PROVIDER and its like choose.
+var providerUnderTest = sync.OnceValues(func() (driver.Provider, error) {
+	r, err := Config{}.resolve(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return newProvider(r)
+})
 
 // onHardware reports whether the adapter under test is a GPU: if TANDEM_DEVICES names
 // "gpu". Otherwise it is a software adapter.
@@ -98,7 +104,7 @@ func onHardware() bool {
 // testAdapter returns the Vulkan adapter under test. Tests that need it are skipped where
 // there is none, unless TANDEM_REQUIRE_GPU is set.
 func testAdapter(t testing.TB) (driver.Provider, driver.Adapter) {
-	p, err := nativeProvider()
+	p, err := providerUnderTest()
 	var list []driver.Adapter
 	if err == nil {
 		list, err = p.Adapters(context.Background())

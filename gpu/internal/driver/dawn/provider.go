@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -111,7 +112,11 @@ func (p *provider) enumerate(ctx context.Context) error {
 		// The library looks for drivers when the instance is made: start afresh.
 		p.library.call(instanceRelease, p.instance)
 		p.instance = 0
-		return fmt.Errorf("dawn: no adapter: library %s: %s: %w", p.library.path, distinct(reasons), pass.ErrNoDevice)
+		reason := distinct(reasons)
+		if runtime.GOOS != "darwin" {
+			reason += "; " + driver.VulkanVariables(os.Getenv) + "; Dawn refuses old drivers, such as that of Mesa 22.3"
+		}
+		return fmt.Errorf("dawn: no adapter: library %s: %s: %w", p.library.path, reason, pass.ErrNoDevice)
 	}
 	p.adapters = list
 	return nil
