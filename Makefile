@@ -41,8 +41,8 @@ cross:
 consumer:
 	@GO="$(GO)" sh .ci/consumer
 
-bench: toolchain vulkan
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 60m ./...
+bench: toolchain
+	$(GO) run ./examples/bench --device cpu --time $(BENCHTIME)
 
 # Software Vulkan, so that the WebGPU backend is tested without a GPU.
 vulkan:

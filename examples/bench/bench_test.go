@@ -98,7 +98,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"--device cpu --math sloppy", `--math: want exact or fast, given "sloppy"`},
 		{"--device cpu --time 0s", "--time: want a time above 0, given 0s"},
 		{"--device cpu --threads -1", "--threads: want at least 0, given -1"},
-		{"--device gpu --threads 2", "--threads: want a cpu device"},
+		{"--device gpu --threads 2", "--threads: want the device cpu"},
 		{"--nosuch", "flag provided but not defined: -nosuch"},
 	} {
 		code, stdout, stderr := bench(strings.Fields(tc.args)...)
@@ -114,6 +114,7 @@ func TestMissingDevices(t *testing.T) {
 	for _, tc := range []struct{ args, says string }{
 		{"--device cuda", "^bench: device cuda: .*no device\n$"},
 		{"--device nosuch", "^bench: device nosuch: .+\n$"},
+		{"--device cpu:0", "^bench: device cpu:0: want cpu:N with a number of threads of at least 1: invalid\n$"},
 		{"--device cpu --compare cuda", "^bench: device cuda: .*no device\n$"},
 		{"--device cpu --run nothing", "^bench: --run: no case matches \"nothing\"\n$"},
 		{"--device cpu --run session --time 1ms --json nosuch/file", "^bench: --json: .+\n$"},
@@ -142,7 +143,7 @@ func TestRun(t *testing.T) {
 	require.Equal(t, exitGood, code)
 	measured := aTime + aTime + aShare + aCount
 	wanted := []string{
-		`device   cpu: cpu, .+ \(go, go1\.\S+, cpu, 1 threads?, [0-9.]+ GiB\)`,
+		`device   cpu: cpu, .+ \(go, go1\.\S+, cpu, 1 thread, [0-9.]+ GiB\)`,
 		`go       go1\.\S+ \w+/\w+, \d+ CPUs`,
 		`date     \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S+`,
 		`command  bench --device cpu --threads 1 --time 1ms --json \S+ --run '\^\(overhead/.+'`,
@@ -205,16 +206,18 @@ func TestRun(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := bench("--device", "cpu", "--compare", "cpu", "--time", "1ms", "--math", "fast", "--run", "matvec/1280x1280/f32")
+	code, stdout, stderr := bench("--device", "cpu:1", "--compare", "cpu:2", "--time", "1ms", "--math", "fast", "--run", "matvec/1280x1280/f32")
 	require.Empty(t, stderr)
 	require.Equal(t, exitGood, code)
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 	require.Len(t, lines, 11, stdout)
+	require.Regexp(t, `^device   cpu:1: .+, 1 thread, `, lines[0])
+	require.Regexp(t, `^device   cpu:2: .+, 2 threads, `, lines[1])
 	require.Equal(t, "math     fast", lines[5])
 	for i, line := range lines[8:10] {
-		require.Regexp(t, `^matvec/1280x1280/f32 +1 row, 1280→1280, W F32 +cpu`+aTime+aTime+aShare+aCount+aRate+aRate+`$`, line, i)
+		require.Regexp(t, `^matvec/1280x1280/f32 +1 row, 1280→1280, W F32 +cpu:[12]`+aTime+aTime+aShare+aCount+aRate+aRate+`$`, line, i)
 	}
-	require.Regexp(t, `^ +ratio`+aRate+`  +median of cpu / cpu$`, lines[10])
+	require.Regexp(t, `^ +ratio`+aRate+`  +median of cpu:2 / cpu:1$`, lines[10])
 }
 
 func TestInterrupted(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,9 +27,13 @@ type target struct {
 func openTarget(ctx context.Context, name string, opt options) (*target, error) {
 	t := &target{name: name, math: opt.math, time: opt.time}
 	t.open = func(ctx context.Context) (pass.Device, error) {
+		if threads, ok, err := cpuThreads(name, opt.threads); ok || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			return cpu.Open(cpu.Config{Threads: threads})
+		}
 		switch name {
-		case "cpu":
-			return cpu.Open(cpu.Config{Threads: opt.threads})
 		case "cuda", "gpu", "software":
 			return tandem.Open(ctx, name)
 		}
@@ -45,12 +50,28 @@ func openTarget(ctx context.Context, name string, opt options) (*target, error) 
 	return t, nil
 }
 
+// cpuThreads returns whether a name is "cpu" or "cpu:N", and how many threads it is to
+// have.
+func cpuThreads(name string, otherwise int) (threads int, ok bool, err error) {
+	if name == "cpu" {
+		return otherwise, true, nil
+	}
+	text, ok := strings.CutPrefix(name, "cpu:")
+	if !ok {
+		return 0, false, nil
+	}
+	if threads, err = strconv.Atoi(text); err != nil || threads < 1 {
+		return 0, true, fmt.Errorf("want cpu:N with a number of threads of at least 1: %w", pass.ErrInvalid)
+	}
+	return threads, true, nil
+}
+
 // about describes the device in a line.
 func (t *target) about() string {
 	i := t.dev.Info()
 	parts := []string{i.API, i.Provider, i.Driver, i.Kind}
 	if i.Threads > 0 {
-		parts = append(parts, fmt.Sprintf("%d threads", i.Threads))
+		parts = append(parts, plural(i.Threads, "thread"))
 	}
 	if i.Memory > 0 {
 		parts = append(parts, fmt.Sprintf("%.1f GiB", float64(i.Memory)/(1<<30)))
@@ -67,4 +88,12 @@ func (t *target) about() string {
 		}
 	}
 	return fmt.Sprintf("%s, %s (%s)", i.Backend, i.Name, strings.Join(said, ", "))
+}
+
+// plural returns a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

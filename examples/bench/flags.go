@@ -15,10 +15,11 @@ const usage = `Measures what a device does, and how fast.
 
 usage: bench --device NAME [flags]
 
-  --device NAME    cuda, gpu, software (a GPU API on the CPU), cpu, or a GPU adapter by its
-                   number or (a part of) its name, as examples/probe lists them
+  --device NAME    cuda, gpu, software (a GPU API on the CPU), cpu, cpu:N (with N threads),
+                   or a GPU adapter by its number or (a part of) its name, as examples/probe
+                   lists them
   --compare NAME   measure a second device in turn with the first, and print the ratio
-  --threads N      threads of a cpu device (0, the default: GOMAXPROCS)
+  --threads N      threads of the device cpu (0, the default: GOMAXPROCS)
   --run REGEXP     only the cases whose name has a match
   --list           print the names of the cases, and end
   --time TIME      how long to measure each case (default 1s)
@@ -90,7 +91,7 @@ func parse(args []string) (options, error) {
 	case opt.threads < 0:
 		return opt, fmt.Errorf("--threads: want at least 0, given %d", opt.threads)
 	case opt.threads > 0 && opt.device != "cpu" && opt.compare != "cpu" && !opt.list:
-		return opt, errors.New("--threads: want a cpu device")
+		return opt, errors.New("--threads: want the device cpu")
 	case opt.device == "" && !opt.list:
 		return opt, errors.New("--device: want the name of a device, given none")
 	}

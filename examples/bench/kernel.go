@@ -105,7 +105,8 @@ type instance struct {
 	buffers map[string]pass.Buffer
 	op      pass.Checked
 	rec     pass.Recording
-	repeats int
+	repeats int           // of the op in a run
+	took    time.Duration // by the first run, of one op
 }
 
 func (j *kernelJob) setup(ctx context.Context, t *target) (*ready, error) {
@@ -113,7 +114,11 @@ func (j *kernelJob) setup(ctx context.Context, t *target) (*ready, error) {
 	if err := k.prepare(ctx); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
-	return &ready{once: k.once, ops: k.repeats, cost: k.op.Cost, close: k.close}, nil
+	r := &ready{once: k.once, ops: k.repeats, cost: k.op.Cost, close: k.close}
+	if k.repeats == 1 {
+		r.first = k.took
+	}
+	return r, nil
 }
 
 // prepare brings everything to the device, checks the result of the op, and finds how
@@ -152,14 +157,13 @@ func (k *instance) prepare(ctx context.Context) (err error) {
 	if err := k.record(ctx, 1); err != nil {
 		return err
 	}
-	took, err := k.once(ctx)
-	if err != nil {
+	if k.took, err = k.once(ctx); err != nil {
 		return err
 	}
 	if err := k.check(ctx); err != nil {
 		return err
 	}
-	return k.repeat(ctx, took)
+	return k.repeat(ctx, k.took)
 }
 
 // record makes the recording of n times the op.

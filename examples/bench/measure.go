@@ -31,6 +31,11 @@ func (s *samples) take(ctx context.Context, r *ready, limit time.Duration) error
 	if s.done {
 		return nil
 	}
+	if r.first > patience {
+		s.done = true
+		s.runs = append(s.runs, r.first)
+		return nil
+	}
 	start := time.Now()
 	for {
 		d, err := r.once(ctx)

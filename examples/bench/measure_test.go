@@ -29,26 +29,28 @@ func TestTake(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		each   time.Duration // of a run, as it says
+		first  time.Duration
 		single bool
 		limit  time.Duration
 		runs   int // −1: many
 		calls  int
 	}{
-		"short runs":            {time.Microsecond, false, 20 * time.Millisecond, -1, -1},
-		"at least three":        {time.Second, false, 1, leastRuns, leastRuns + 1},
-		"long runs once":        {patience + 1, false, time.Millisecond, 1, 1},
-		"not had twice":         {time.Second, true, time.Millisecond, 1, 1},
-		"no more than are kept": {0, false, time.Hour, mostRuns, -1},
+		"short runs":             {time.Microsecond, 0, false, 20 * time.Millisecond, -1, -1},
+		"at least three":         {time.Second, time.Second, false, 1, leastRuns, leastRuns + 1},
+		"long runs once":         {patience + 1, 0, false, time.Millisecond, 1, 1},
+		"no run if one was long": {time.Second, patience + 1, false, time.Millisecond, 1, 0},
+		"not had twice":          {time.Second, 0, true, time.Millisecond, 1, 1},
+		"no more than are kept":  {0, 0, false, time.Hour, mostRuns, -1},
 	} {
 		var s samples
 		calls := 0
 		ctx := context.Background()
-		r := &ready{single: tc.single, once: func(context.Context) (time.Duration, error) {
+		r := &ready{single: tc.single, first: tc.first, once: func(context.Context) (time.Duration, error) {
 			calls++
 			return tc.each, nil
 		}}
 		require.NoError(t, s.take(ctx, r, tc.limit), name)
-		if tc.calls == 1 { // nor in a second round
+		if tc.runs == 1 { // nor in a second round
 			require.NoError(t, s.take(ctx, r, tc.limit), name)
 		}
 		if tc.runs >= 0 {

@@ -53,6 +53,9 @@ type ready struct {
 	ops   int           // in one run; times are given for one of them
 	cost  pass.Cost     // of one op; zero: it has no rate
 	audio time.Duration // that one op goes through; 0: none
+	// first is what the checked run took, if runs are of one op: it counts if it was so
+	// long that it is not repeated.
+	first time.Duration
 	// single: it cannot be had twice, so it is not repeated.
 	single bool
 	note   string // what else was found out
