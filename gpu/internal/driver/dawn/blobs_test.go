@@ -122,3 +122,14 @@ func TestCacheOfAnotherTime(t *testing.T) {
 	require.EqualValues(t, 3, onLoad(3, &key[0], 3, &got[0], id, 0))
 	require.Equal(t, key, got)
 }
+
+func FuzzDecodeBlob(f *testing.F) {
+	f.Add([]byte("key"), encodeBlob([]byte("key"), []byte("value")))
+	f.Add([]byte("ke"), encodeBlob([]byte("key"), nil))
+	f.Add([]byte(""), []byte(blobMagic))
+	f.Fuzz(func(t *testing.T, key, data []byte) {
+		if value, ok := decodeBlob(key, data); ok {
+			require.Equal(t, data, encodeBlob(key, value))
+		}
+	})
+}

@@ -171,3 +171,30 @@ func TestInvalidShader(t *testing.T) {
 	require.NoError(t, d.Err())
 	require.Zero(t, d.Ledger())
 }
+
+// A GPU whose memory is full refuses, and goes on. Software adapters have the system's
+// memory, which is not filled here.
+func TestOutOfMemory(t *testing.T) {
+	d, a := withFeatures(t, Options{}, 0)
+	if a.Type != driver.Discrete {
+		t.Skipf("%s has no memory of its own", a.Name)
+	}
+	size := a.Limits.MaxBufferSize / 4 * 4
+	var err error
+	var ids []driver.BufferID
+	for err == nil && uint64(len(ids))*size < 1<<40 {
+		var id driver.BufferID
+		if id, err = d.CreateBuffer(driver.BufferDesc{Label: "one more", Size: size, Usage: driver.Storage | driver.CopyDst}); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	t.Logf("%d buffers of %d bytes, then: %v", len(ids), size, err)
+	require.ErrorIs(t, err, pass.ErrOutOfMemory)
+	require.ErrorContains(t, err, "one more")
+	require.NoError(t, d.Err())
+	for _, id := range ids {
+		require.NoError(t, d.DestroyBuffer(id))
+	}
+	require.Equal(t, []uint32{2}, compute(t, d, `@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+@compute @workgroup_size(1) fn main() { a[0] = a[0] + 1u; }`, []uint32{1}))
+}

@@ -44,6 +44,18 @@ func TestFind(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// What "make dawn" fetches is what is looked for.
+func TestVersionIsTheScripts(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the script is not for Windows")
+	}
+	script, err := os.ReadFile("../../../../.ci/dawn")
+	require.NoError(t, err)
+	require.Contains(t, string(script), "\nversion="+Version+"\n")
+	require.Contains(t, string(script), "name="+LibraryName()+"\n")
+}
+
 func TestFromEnvironment(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{EnvLibrary: "/a.so", EnvUnchecked: "1", EnvNVIDIAF16: "0", EnvCache: "off"}
