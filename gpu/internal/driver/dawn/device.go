@@ -86,13 +86,16 @@ func (p *provider) open(ctx context.Context, a adapter, from handle, cfg driver.
 	}
 	d.extend(desc, p.options)
 	op := begin(nil, theCallbacks().object)
-	defer op.free()
 	future := l.start(op, adapterRequestDevice, 2, from, uintptr(unsafe.Pointer(desc)), 0, 0)
 	err := l.await(ctx, p.instance, future, requestTimeout, op)
-	if err == nil && (op.status != statusSuccess || op.object == 0) {
-		err = errors.New(orUnknown(oneLine(op.message)))
-	}
 	if err != nil {
+		l.abandon(p.instance, future, op, deviceRelease)
+		d.forget()
+		return nil, fmt.Errorf("dawn: open %s (%s): %w", a.Name, a.API, err)
+	}
+	defer op.free()
+	if op.status != statusSuccess || op.object == 0 {
+		err = errors.New(orUnknown(oneLine(op.message)))
 		d.forget()
 		return nil, fmt.Errorf("dawn: open %s (%s): %w", a.Name, a.API, errors.Join(err, pass.ErrNoDevice))
 	}
@@ -201,7 +204,7 @@ func (d *device) scoped(what string, call func()) error {
 		}
 		if first == nil && kind != errorNone {
 			message = oneLine(message)
-			first = fmt.Errorf("dawn: %s: %s: %w", what, message, sentinelFor(kind, message))
+			first = fmt.Errorf("dawn: %s: %s: %w", what, message, d.late.sort(kind, message))
 		}
 	}
 	if err := d.late.loss(); err != nil {

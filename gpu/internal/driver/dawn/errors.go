@@ -12,7 +12,7 @@ import (
 func sentinelFor(kind uint32, message string) error {
 	low := strings.ToLower(message)
 	switch {
-	case strings.Contains(low, "device is lost"), strings.Contains(low, "device was lost"), strings.Contains(low, "device_lost"):
+	case strings.Contains(low, "] is lost"), strings.Contains(low, "device is lost"), strings.Contains(low, "device was lost"), strings.Contains(low, "device_lost"):
 		return pass.ErrDeviceLost
 	case kind == errorOutOfMemory, strings.Contains(low, "out of memory"), strings.Contains(low, "out_of_memory"),
 		strings.Contains(low, "out_of_device_memory"), strings.Contains(low, "out_of_host_memory"):
@@ -51,12 +51,22 @@ type lateErrors struct {
 }
 
 func (l *lateErrors) add(kind uint32, message string) {
+	message = orUnknown(oneLine(message))
+	sentinel := l.sort(kind, message)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.first == nil {
-		message = orUnknown(oneLine(message))
-		l.first = fmt.Errorf("%s: %w", message, sentinelFor(kind, message))
+		l.first = fmt.Errorf("%s: %w", message, sentinel)
 	}
+}
+
+// sort is sentinelFor. An error that the loss of the device explains is one.
+func (l *lateErrors) sort(kind uint32, message string) error {
+	sentinel := sentinelFor(kind, message)
+	if sentinel == pass.ErrDeviceLost {
+		l.lose(message)
+	}
+	return sentinel
 }
 
 func (l *lateErrors) lose(message string) {

@@ -145,7 +145,7 @@ func (d *device) compile(desc driver.PipelineDesc, layout, module handle) (handl
 			return 0, loss
 		}
 		message := orUnknown(oneLine(op.message))
-		return 0, fmt.Errorf("dawn: %s: %s: %w", what, message, sentinelFor(errorValidation, message))
+		return 0, fmt.Errorf("dawn: %s: %s: %w", what, message, d.late.sort(errorValidation, message))
 	}
 	return op.object, nil
 }

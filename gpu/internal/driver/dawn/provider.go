@@ -228,11 +228,12 @@ func (p *provider) requestHandle(ctx context.Context, w wish) (handle, error) {
 		featureLevel: featureLevelCore, powerPreference: w.preference, forceFallback: w.fallback, backend: w.backend,
 	}
 	op := begin(nil, theCallbacks().object)
-	defer op.free()
 	future := l.start(op, instanceRequestAdapter, 2, p.instance, uintptr(unsafe.Pointer(options)), 0, 0)
 	if err := l.await(ctx, p.instance, future, requestTimeout, op); err != nil {
+		l.abandon(p.instance, future, op, adapterRelease)
 		return 0, fmt.Errorf("%s: %w", apiOf(w.backend), err)
 	}
+	defer op.free()
 	if op.status != statusSuccess || op.object == 0 {
 		return 0, fmt.Errorf("%s: %s", apiOf(w.backend), orUnknown(oneLine(op.message)))
 	}
@@ -265,6 +266,19 @@ func (l *library) await(ctx context.Context, instance handle, future uint64, tim
 			time.Sleep(min(50*time.Microsecond, timeout-elapsed))
 		}
 	}
+}
+
+// abandon waits in the background for an operation that nobody wants any more, and gives
+// back what it made.
+func (l *library) abandon(instance handle, future uint64, op *operation, release function) {
+	l.call(instanceAddRef, instance)
+	go func() {
+		defer l.call(instanceRelease, instance)
+		if l.await(context.Background(), instance, future, requestTimeout, op) == nil && op.object != 0 {
+			l.call(release, op.object)
+		}
+		op.free()
+	}()
 }
 
 // Open implements driver.Provider.

@@ -77,6 +77,7 @@ func (d *device) Submit(commands []driver.Command) (driver.Serial, error) {
 	}
 	d.quick(commandBufferRelease, d.commands)
 	d.quick(encoderRelease, encoder)
+	clear(d.steps)
 	if err != nil {
 		return 0, err
 	}

@@ -183,14 +183,39 @@ func TestLateError(t *testing.T) {
 	require.ErrorIs(t, d.Wait(context.Background(), serial, patience), pass.ErrOutOfMemory)
 }
 
+// The library may tell of a loss in an error alone.
+func TestLossInAnError(t *testing.T) {
+	d := openDevice(t, newProvider(t, Options{}), driver.DeviceConfig{})
+	onUncaptured(d.id, errorValidation, "vkQueueSubmit failed with VK_ERROR_DEVICE_LOST")
+	for range 2 {
+		_, err := d.Submit(nil)
+		require.ErrorIs(t, err, pass.ErrDeviceLost)
+	}
+	require.ErrorIs(t, d.Err(), pass.ErrDeviceLost)
+}
+
+// What comes after the caller has gone is given back.
+func TestAbandon(t *testing.T) {
+	p := newProvider(t, Options{})
+	op := begin(nil, theCallbacks().object)
+	options := &adapterOptions{featureLevel: featureLevelCore, backend: p.adapters[0].wish.backend}
+	future := p.library.start(op, instanceRequestAdapter, 2, p.instance, uintptr(unsafe.Pointer(options)), 0, 0)
+	id := op.id
+	p.library.abandon(p.instance, future, op, adapterRelease)
+	require.Eventually(t, func() bool {
+		_, waiting := operations.get(id)
+		return !waiting
+	}, patience, time.Millisecond)
+}
+
 func TestSentinels(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]error{
-		"vkAllocateMemory failed with VK_ERROR_OUT_OF_DEVICE_MEMORY":   pass.ErrOutOfMemory,
-		"Failed to allocate: out of memory":                            pass.ErrOutOfMemory,
-		"[Device] is lost. A valid device is required; device is lost": pass.ErrDeviceLost,
-		"vkQueueSubmit failed with VK_ERROR_DEVICE_LOST":               pass.ErrDeviceLost,
-		"entry point \"x\" doesn't exist":                              pass.ErrInvalid,
+		"vkAllocateMemory failed with VK_ERROR_OUT_OF_DEVICE_MEMORY": pass.ErrOutOfMemory,
+		"Failed to allocate: out of memory":                          pass.ErrOutOfMemory,
+		"[Device \"tandem\"] is lost.":                               pass.ErrDeviceLost,
+		"vkQueueSubmit failed with VK_ERROR_DEVICE_LOST":             pass.ErrDeviceLost,
+		"entry point \"x\" doesn't exist":                            pass.ErrInvalid,
 	} {
 		require.Equal(t, want, sentinelFor(errorValidation, message), message)
 	}
