@@ -41,8 +41,8 @@ cross:
 consumer:
 	@GO="$(GO)" sh .ci/consumer
 
-bench: toolchain vulkan
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 60m ./...
+bench: toolchain
+	$(GO) run ./examples/bench --device cpu --time $(BENCHTIME)
 
 # Software Vulkan, so that the WebGPU backend is tested without a GPU.
 vulkan:
@@ -59,3 +59,13 @@ endif
 clean:
 	rm -rf build vad.png
 	$(GO) clean ./...
+
+.PHONY: dawn dawn-test
+
+# A Dawn library for package gpu, in the user's cache folder.
+dawn:
+	@sh .ci/dawn
+
+# The gpu backend through Dawn on software Vulkan with matrix units.
+dawn-test: toolchain
+	@GO="$(GO)" sh .ci/dawn-test

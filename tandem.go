@@ -49,8 +49,8 @@ var errNoCUDA = fmt.Errorf("cuda: this version has no CUDA backend: %w", pass.Er
 // No other device is ever used. When all fail, the error wraps [pass.ErrNoDevice] and
 // has the reason of each, and wraps those reasons too. Names that are unknown, or none
 // at all, are ErrInvalid before anything is opened. Open goes no further in the list
-// when ctx ends, or when a device fails with ErrInvalid: then an environment variable
-// asks for something that does not exist.
+// when ctx ends, or when a device fails with ErrInvalid: then an environment variable,
+// such as TANDEM_ADAPTER, has a value that names nothing here.
 func Open(ctx context.Context, names ...string) (pass.Device, error) {
 	return open(ctx, backends, names)
 }
@@ -77,7 +77,7 @@ func open(ctx context.Context, known []backend, names []string) (pass.Device, er
 		if err == nil {
 			return dev, nil
 		}
-		if ctx.Err() != nil || errors.Is(err, pass.ErrInvalid) && !errors.Is(err, pass.ErrNoDevice) {
+		if ctx.Err() != nil || errors.Is(err, pass.ErrInvalid) {
 			return nil, fmt.Errorf("tandem: open: %w", err)
 		}
 		failed = append(failed, reason{b.name, err})

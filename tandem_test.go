@@ -78,10 +78,14 @@ func TestOpenErrors(t *testing.T) {
 // Whoever mistypes a variable must hear of it, not get the next device.
 func TestOpenStopsAtAWrongRequest(t *testing.T) {
 	t.Parallel()
-	wrong := fmt.Errorf("gpu: TANDEM_API: want vulkan: %w", pass.ErrInvalid)
-	_, err := open(t.Context(), known(t, wrong), []string{"gpu", "cpu"})
-	require.ErrorIs(t, err, wrong)
-	require.EqualError(t, err, "tandem: open: gpu: TANDEM_API: want vulkan: invalid")
+	for _, wrong := range []error{
+		fmt.Errorf("gpu: TANDEM_API: want vulkan: %w", pass.ErrInvalid),
+		fmt.Errorf("gpu: TANDEM_ADAPTER: no adapter \"x\": %w: %w", pass.ErrNoDevice, pass.ErrInvalid),
+	} {
+		_, err := open(t.Context(), known(t, wrong), []string{"gpu", "cpu"})
+		require.ErrorIs(t, err, wrong)
+		require.EqualError(t, err, "tandem: open: "+wrong.Error())
+	}
 }
 
 func TestWrongEnvironmentIsHeard(t *testing.T) {

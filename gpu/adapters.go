@@ -23,10 +23,10 @@ type Adapter struct {
 	// Kind is "discrete", "integrated", "virtual", "unknown" or "software", the last
 	// for adapters that compute on the CPU.
 	Kind     string
-	Driver   string   // the driver's own description; empty if it gives none
 	APIs     []string // that reach it, the preferred one first
+	Driver   string   // the driver's own description; empty if it gives none
 	Limits   Limits   // the most that Config.Limits may ask for
-	Features []string // abilities beyond the standard's
+	Features []string // abilities beyond the standard's, shapes of matrix units among them
 	// Rank is the place in the order in which Open tries adapters: 1 first; 0: Open
 	// does not take it.
 	Rank   int
@@ -42,8 +42,8 @@ func (a Adapter) String() string {
 // with cfg included. A device that several APIs offer is listed once. Order and
 // indices depend on the system alone: discrete devices, integrated, virtual, unknown,
 // software; within a kind by the best API, then as the system has them. The list is
-// not empty without an error. Errors wrap ErrNoDevice, with what was looked for, or ErrInvalid, for a cfg or
-// an environment that names nothing; or they are ctx's.
+// not empty without an error. Errors wrap ErrNoDevice, with what was looked for; ErrInvalid, for a value in
+// cfg or the environment that names nothing or too much; or they are ctx's.
 func Adapters(ctx context.Context, cfg Config) ([]Adapter, error) { return host.adapters(ctx, cfg) }
 
 func (s system) adapters(ctx context.Context, cfg Config) ([]Adapter, error) {
@@ -205,6 +205,7 @@ func judge(groups []group, r request) ([]candidate, error) {
 		default:
 			rank++
 			c.ways, c.Rank = ways, rank
+			c.through(ways[0])
 			switch {
 			case len(named) == 1:
 				reason = fmt.Sprintf("%s is %q", r.adapterFrom, r.adapter)
@@ -222,24 +223,34 @@ func judge(groups []group, r request) ([]candidate, error) {
 	return list, nil
 }
 
-// describe makes the public description of a device.
+// describe makes the public description of a device. Its name is the same for every
+// request.
 func describe(index int, g group) candidate {
 	first := g[0]
-	a := Adapter{
-		Index: index, Name: first.Name, Vendor: first.Vendor, VendorID: first.VendorID, DeviceID: first.DeviceID,
-		Kind: g.kind(), Driver: first.Driver, Limits: limitsOf(first.Limits),
-	}
+	c := candidate{Adapter: Adapter{
+		Index: index, Name: first.Name, Vendor: first.Vendor, VendorID: first.VendorID, DeviceID: first.DeviceID, Kind: g.kind(),
+	}}
 	for _, way := range g {
-		a.APIs = append(a.APIs, string(way.API))
+		c.APIs = append(c.APIs, string(way.API))
 	}
-	if first.Features != 0 {
-		a.Features = strings.Split(first.Features.String(), ",")
+	c.through(first)
+	return c
+}
+
+// through describes what depends on the API.
+func (c *candidate) through(way driver.Adapter) {
+	c.Driver, c.Limits, c.Features = way.Driver, limitsOf(way.Limits), nil
+	if way.Features != 0 {
+		c.Features = strings.Split(way.Features.String(), ",")
 	}
-	return candidate{Adapter: a}
+	for _, m := range way.Matrices {
+		c.Features = append(c.Features, "matrix "+m.String())
+	}
 }
 
 // find returns the indices of the adapters that the request names: nil if it names
-// none, several only for a kind.
+// none, several only for a kind. A name that fits nothing is a mistake of whoever gave
+// it, ErrInvalid; a kind that is not there is not.
 func find(list []candidate, r request) ([]int, error) {
 	if r.adapter == "" {
 		return nil, nil
@@ -269,7 +280,7 @@ func find(list []candidate, r request) ([]int, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("gpu: %s: no adapter %q; there are: %s: %w", r.adapterFrom, r.adapter, names(list, nil), pass.ErrNoDevice)
+		return nil, fmt.Errorf("gpu: %s: no adapter %q; there are: %s: %w: %w", r.adapterFrom, r.adapter, names(list, nil), pass.ErrNoDevice, pass.ErrInvalid)
 	case 1:
 		return found, nil
 	}

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -157,9 +158,9 @@ func TestChoosingByName(t *testing.T) {
 		{adapter: "integrated", want: intel.Name},
 		{adapter: "discrete", want: nvidia.Name},
 		{adapter: "nvidia", is: pass.ErrInvalid, has: []string{"Adapter", `"nvidia" names 2`, "0: NVIDIA GeForce RTX 5090 (discrete, vulkan, 10de:2b85)", "1: NVIDIA GeForce RTX 5090 D"}},
-		{adapter: "radeon", is: pass.ErrNoDevice, has: []string{`no adapter "radeon"`, "0: NVIDIA", "1: NVIDIA", "2: Intel", "3: llvmpipe"}},
+		{adapter: "radeon", is: pass.ErrInvalid, has: []string{`no adapter "radeon"`, "0: NVIDIA", "1: NVIDIA", "2: Intel", "3: llvmpipe"}},
 		{adapter: "7", is: pass.ErrInvalid, has: []string{`"7" names 2`, "2: Intel", "3: llvmpipe"}}, // 770 and 19.1.7
-		{adapter: "-1", is: pass.ErrNoDevice, has: []string{`no adapter "-1"`}},
+		{adapter: "-1", is: pass.ErrInvalid, has: []string{`no adapter "-1"`}},
 		{adapter: "virtual", is: pass.ErrNoDevice, has: []string{"no virtual adapter", "0: NVIDIA"}},
 	} {
 		t.Run(test.adapter, func(t *testing.T) {
@@ -167,6 +168,7 @@ func TestChoosingByName(t *testing.T) {
 			got, err := judge(merge(list), request{adapter: test.adapter, adapterFrom: "Adapter"})
 			if test.is != nil {
 				require.ErrorIs(t, err, test.is)
+				require.Equal(t, test.is == pass.ErrInvalid, errors.Is(err, pass.ErrInvalid))
 				for _, part := range test.has {
 					require.ErrorContains(t, err, part)
 				}
@@ -231,7 +233,15 @@ func TestAdapterDescription(t *testing.T) {
 	t.Parallel()
 	a := limited(nvidia, nil)
 	a.Driver, a.Features = "570.86", driver.FeatureTimestamps|driver.FeatureF16
-	list, err := judge(merge([]driver.Adapter{a}), request{})
+	other := limited(through(nvidia, driver.D3D12), func(l *driver.Limits) { l.MaxInvocations = 1024 })
+	other.Driver = "32.0.15"
+	list, err := judge(merge(offered(a, other)), request{api: driver.D3D12})
+	require.NoError(t, err)
+	require.Equal(t, "32.0.15", list[0].Driver)
+	require.Empty(t, list[0].Features)
+	require.Equal(t, 1024, list[0].Limits.Invocations)
+
+	list, err = judge(merge(offered(a)), request{})
 	require.NoError(t, err)
 	require.Equal(t, Adapter{
 		Name: "NVIDIA GeForce RTX 5090", Vendor: "NVIDIA", VendorID: 0x10de, DeviceID: 0x2b85, Kind: "discrete", Driver: "570.86",

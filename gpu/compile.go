@@ -18,7 +18,10 @@ type compiler struct {
 	plan       *backend.Plan
 	budget     float64 // most FLOP of one dispatch, for the sake of watchdogs; 0: any number
 	extra      extra
-	state      *memory // of the stream: where kernels report what is wrong; see status
+	stop       func() error // says why to give up, if there is a reason; nil: there is none
+	step       pass.Checked // the op being compiled, before it was cut
+	state      *memory      // of the stream: where kernels report what is wrong; see status
+	watched    []watch      // what they check
 	dispatches []dispatch
 }
 
@@ -56,6 +59,12 @@ type kernel struct {
 // compile turns all steps into dispatches.
 func (c *compiler) compile() error {
 	for i, step := range c.plan.Steps {
+		if c.stop != nil {
+			if err := c.stop(); err != nil {
+				return err
+			}
+		}
+		c.step = step
 		if err := c.op(step); err != nil {
 			return fmt.Errorf("op %d: %s: %w", i, step.Op.Name(), err)
 		}
@@ -97,7 +106,7 @@ func (c *compiler) whole(step pass.Checked) error {
 	case pass.Conv1D:
 		return c.conv1d(op, step.Cost)
 	case pass.LSTM:
-		return c.lstm(op, step.Cost)
+		return c.lstm(op)
 	case pass.Embed:
 		return c.embed(op, step.Cost)
 	case pass.LayerNorm:

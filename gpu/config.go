@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver/dawn"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -26,9 +27,14 @@ type Config struct {
 	// Software lets adapters that compute on the CPU be taken where there is no
 	// hardware. Environment: TANDEM_SOFTWARE.
 	Software bool
-	// Provider is the library behind the API. The only one is "native", which is also
-	// what empty means. Environment: TANDEM_PROVIDER.
+	// Provider is what is behind the API: "native", a library that is linked into the
+	// program through cgo, or "dawn", one that is loaded at run time and needs no cgo.
+	// Empty: dawn if Library is set, else native; in programs built without cgo, dawn.
+	// Environment: TANDEM_PROVIDER.
 	Provider string
+	// Library is the path of the Dawn library; empty: the one that "make dawn" puts
+	// into the user's cache folder. Nothing else is searched. Environment: TANDEM_DAWN.
+	Library string
 	// Limits lowers what the device may use, so that tests see what a lesser one would
 	// do. Zero fields take what the adapter has.
 	Limits Limits
@@ -76,7 +82,11 @@ func Environment() []Variable {
 		{Name: envAdapter, Meaning: "adapter to take: index, name or part of it, or kind"},
 		{Name: envAPI, Meaning: "API to reach it through: vulkan, metal or d3d12"},
 		{Name: envSoftware, Meaning: "1: take a software adapter where there is no hardware"},
-		{Name: envProvider, Meaning: "library behind the API: native"},
+		{Name: envProvider, Meaning: "what is behind the API: native or dawn"},
+		{Name: dawn.EnvLibrary, Meaning: "path of a Dawn library, which is then used"},
+		{Name: dawn.EnvUnchecked, Meaning: "1: indices in kernels go unchecked with dawn"},
+		{Name: dawn.EnvNVIDIAF16, Meaning: "0: no f16 on NVIDIA devices under Vulkan with dawn"},
+		{Name: dawn.EnvCache, Meaning: "folder where dawn keeps compiled kernels; off: nowhere"},
 		{Name: envWatchdog, Meaning: "longest time for one part of a run, such as 30s"},
 		{Name: envDebug, Meaning: "1: warnings of the library on standard error, and validation layers"},
 	}
@@ -90,6 +100,8 @@ func Environment() []Variable {
 type request struct {
 	adapter     string // lower case
 	adapterFrom string // where adapter was set, for messages
+	provider    string // "": not chosen
+	dawn        dawn.Options
 	api         driver.API
 	apiFrom     string
 	software    bool
@@ -119,11 +131,11 @@ func (cfg Config) resolve(getenv func(string) string) (request, error) {
 	default:
 		return request{}, fmt.Errorf("gpu: %s: want vulkan, metal or d3d12, given %q: %w", from, api, pass.ErrInvalid)
 	}
-	if provider, from := pick(cfg.Provider, "Provider", envProvider); provider != "" && provider != providerNative {
-		return request{}, fmt.Errorf("gpu: %s: want %s, the only provider of this version, given %q: %w",
-			from, providerNative, provider, pass.ErrInvalid)
-	}
 	var err error
+	provider, from := pick(cfg.Provider, "Provider", envProvider)
+	if err = r.setProvider(provider, from, cfg.Library, getenv); err != nil {
+		return request{}, err
+	}
 	if r.debug, err = boolean(getenv, envDebug); err != nil {
 		return request{}, err
 	}

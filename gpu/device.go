@@ -86,7 +86,7 @@ func (d *device) Info() pass.Info {
 			{Name: "shared memory bytes", Value: int64(d.limits.MaxWorkgroupStorage)},
 		},
 		Variants: []pass.Variant{
-			{Name: "matrix", Reason: "no matrix units, f16 or subgroups through provider " + d.provider},
+			{Name: "matrix", Reason: whyNoMatrix(d.adapter, d.provider)},
 			{Name: "mapped memory", Used: d.mapped, Reason: d.whyMapped()},
 		},
 	}
@@ -140,6 +140,13 @@ func (d *device) Load(ctx context.Context, w pass.Weights, shape pass.ParamShape
 }
 
 func (d *device) fill(ctx context.Context, p *param, t *timeline) error {
+	// A reader may be slow: half of the ring is kept from it, for those who run.
+	select {
+	case d.staging.loads <- struct{}{}:
+		defer func() { <-d.staging.loads }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	u := newUpload(d, t)
 	defer u.close()
 	for i, b := range p.packed.buffers {

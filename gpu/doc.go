@@ -24,12 +24,16 @@
 //
 // # Environment
 //
-//	TANDEM_ADAPTER   adapter to take: index, name or part of it, or kind
-//	TANDEM_API       API to reach it through: vulkan, metal or d3d12
-//	TANDEM_SOFTWARE  1: take a software adapter where there is no hardware
-//	TANDEM_PROVIDER  library behind the API: native
-//	TANDEM_WATCHDOG  longest time for one part of a run, such as 30s
-//	TANDEM_DEBUG     1: warnings of the library on standard error, and validation layers
+//	TANDEM_ADAPTER          adapter to take: index, name or part of it, or kind
+//	TANDEM_API              API to reach it through: vulkan, metal or d3d12
+//	TANDEM_SOFTWARE         1: take a software adapter where there is no hardware
+//	TANDEM_PROVIDER         what is behind the API: native or dawn
+//	TANDEM_DAWN             path of a Dawn library, which is then used
+//	TANDEM_DAWN_UNCHECKED   1: indices in kernels go unchecked with dawn
+//	TANDEM_DAWN_NVIDIA_F16  0: no f16 on NVIDIA devices under Vulkan with dawn
+//	TANDEM_DAWN_CACHE       folder where dawn keeps compiled kernels; off: nowhere
+//	TANDEM_WATCHDOG         longest time for one part of a run, such as 30s
+//	TANDEM_DEBUG            1: warnings of the library on standard error, and validation layers
 //
 // The Vulkan loader has variables of its own: VK_DRIVER_FILES (formerly
 // VK_ICD_FILENAMES) replaces its search for drivers.
@@ -40,8 +44,10 @@
 //	macOS    Metal              cgo
 //	Windows  Vulkan, Direct3D   cgo
 //
-// The library is linked into the program through cgo, so a C compiler is needed to build
-// and no library of ours at run time. Without cgo (CGO_ENABLED=0) and on other
-// platforms, js/wasm among them, the package builds, and Open and Adapters return an
-// error that says so and wraps [pass.ErrNoDevice]; package cpu works everywhere.
+// The native library is linked into the program through cgo, so a C compiler is needed
+// to build and no library of ours at run time. Without cgo (CGO_ENABLED=0), a Dawn
+// library is loaded at run time, if there is one: "make dawn" fetches it. It also has
+// f16, subgroups and matrix units. Where there is neither, and on other platforms,
+// js/wasm among them, the package builds, and Open and Adapters return an error that
+// says so and wraps [pass.ErrNoDevice]; package cpu works everywhere.
 package gpu

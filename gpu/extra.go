@@ -48,6 +48,9 @@ func (c *compiler) scratch(n int) operand {
 	return operand{scratch: c.extra.lend(n), end: n}
 }
 
+// giveBack lets the rest of the op use scratch memory again.
+func (c *compiler) giveBack(o operand) { c.extra.lent[o.scratch-1] = false }
+
 // fixed returns the given words, which kernels may read.
 func (c *compiler) fixed(words []uint32) operand {
 	e := &c.extra

@@ -122,6 +122,50 @@ func TestEveryAllocationMayFail(t *testing.T) {
 	}
 }
 
+// refusing is a device that has no memory left for one pipeline or bind group.
+type refusing struct {
+	driver.Device
+	at    int32
+	count atomic.Int32
+}
+
+func (r *refusing) refuse() error {
+	if r.count.Add(1) == r.at {
+		return fmt.Errorf("test: %w", pass.ErrOutOfMemory)
+	}
+	return nil
+}
+
+func (r *refusing) CreatePipeline(d driver.PipelineDesc) (driver.PipelineID, error) {
+	if err := r.refuse(); err != nil {
+		return 0, err
+	}
+	return r.Device.CreatePipeline(d)
+}
+
+func (r *refusing) CreateBindGroup(p driver.PipelineID, b []driver.Binding) (driver.BindGroupID, error) {
+	if err := r.refuse(); err != nil {
+		return 0, err
+	}
+	return r.Device.CreateBindGroup(p, b)
+}
+
+func TestEveryObjectMayFail(t *testing.T) {
+	t.Parallel()
+	for n := int32(1); ; n++ {
+		f := &refusing{at: n}
+		r := memoryRig(t, drivertest.Config{}, options{}, func(d driver.Device) driver.Device { f.Device = d; return f })
+		err := work(r)
+		if err == nil {
+			require.Greater(t, n, int32(15))
+			t.Logf("each of %d pipelines and bind groups", n-1)
+			return
+		}
+		require.ErrorIs(t, err, pass.ErrOutOfMemory, "object %d", n)
+		require.NoError(t, work(r), "after object %d failed", n)
+	}
+}
+
 // Running out of a budget in the middle leaves no more behind than before.
 func TestBudget(t *testing.T) {
 	t.Parallel()

@@ -83,5 +83,9 @@ func (n *numbered) bind(constant string, wanted bool, o operand) {
 func (n *numbered) status(c *compiler, from ...numbers) {
 	wanted := slices.ContainsFunc(from, func(x numbers) bool { return x.kind == "device" })
 	n.values["Fault"] = statusIndex
-	n.bind("StatusBinding", wanted, c.status())
+	if wanted {
+		n.bind("StatusBinding", true, c.status())
+	} else {
+		n.bind("StatusBinding", false, operand{})
+	}
 }

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -23,9 +24,10 @@ type kernels struct {
 	drv    driver.Device
 	expand func(shader string, v shaders.Values) (string, error)
 
-	mu   sync.Mutex
-	made map[string]*making
-	took time.Duration // to compile all of them
+	mu    sync.Mutex
+	made  map[string]*making // by text
+	named map[string]*making // by shader and constants
+	took  time.Duration      // to compile all of them
 }
 
 // making is a pipeline that is, or is being, compiled.
@@ -36,7 +38,7 @@ type making struct {
 }
 
 func newKernels(drv driver.Device) *kernels {
-	return &kernels{drv: drv, expand: shaders.Expand, made: map[string]*making{}}
+	return &kernels{drv: drv, expand: shaders.Expand, made: map[string]*making{}, named: map[string]*making{}}
 }
 
 // get returns the pipeline of a kernel: @binding(0) is the uniform block, the operands
@@ -55,36 +57,45 @@ func (k *kernels) get(want kernel) (*pipeline, error) {
 	return k.compiled(want, bindings)
 }
 
-// compiled returns the pipeline of a kernel with the given bindings.
+// compiled returns the pipeline of a kernel with the given bindings. Kernels are told
+// apart by their text; their names are there to find that again without expanding it.
 func (k *kernels) compiled(want kernel, bindings []driver.BindingKind) (*pipeline, error) {
+	kinds := make([]byte, len(bindings))
+	for i, b := range bindings {
+		kinds[i] = byte(b)
+	}
+	name := want.String() + string(kinds)
+	k.mu.Lock()
+	m := k.named[name]
+	k.mu.Unlock()
+	if m != nil {
+		<-m.done
+		return m.p, m.err
+	}
 	source, err := k.expand(want.shader, want.values)
 	if err != nil {
 		return nil, fmt.Errorf("kernel %v: %w: %w", want, err, pass.ErrInvalid)
 	}
-	var key strings.Builder
-	key.WriteString(want.entry)
-	for _, b := range bindings {
-		key.WriteByte(byte(b))
-	}
-	key.WriteString(source)
-
+	text := want.entry + string(kinds) + source
 	k.mu.Lock()
-	m, ok := k.made[key.String()]
-	if ok {
+	m = k.made[text]
+	if m != nil {
+		k.named[name] = m
 		k.mu.Unlock()
 		<-m.done
 		return m.p, m.err
 	}
 	m = &making{done: make(chan struct{})}
-	k.made[key.String()] = m
+	k.made[text], k.named[name] = m, m
 	k.mu.Unlock()
 
 	m.p, m.err = k.compile(want, source, bindings)
 	k.mu.Lock()
-	if m.err != nil {
-		delete(k.made, key.String()) // what failed for want of memory may work later
-	} else {
+	if m.err == nil {
 		k.took += m.p.took
+	} else { // what failed for want of memory may work later
+		maps.DeleteFunc(k.made, func(_ string, other *making) bool { return other == m })
+		maps.DeleteFunc(k.named, func(_ string, other *making) bool { return other == m })
 	}
 	k.mu.Unlock()
 	close(m.done)
@@ -139,4 +150,5 @@ func (k *kernels) free() {
 		}
 	}
 	clear(k.made)
+	clear(k.named)
 }

@@ -51,10 +51,10 @@ func (c *compiler) gemm(op pass.Gemm, cost pass.Cost) error {
 // item to item.
 type lines struct {
 	operand
-	shift     int // of the first element in the binding
-	row, item int // strides
-	single    bool
-	items     int
+	shift     int  // of the first element in the binding
+	row, item int  // strides
+	single    bool // an item has one row only, so that row means nothing
+	items     int  // if it is one, item means nothing
 }
 
 // lines returns the rows of a view with explicit strides.
@@ -112,6 +112,8 @@ func (c *compiler) multiply(m product) error {
 	return nil
 }
 
+// multiplyPiece emits the dispatches of a product for columns that lie in one piece of
+// the weights.
 func (c *compiler) multiplyPiece(m product, piece int, columns pass.Span) error {
 	w, n := m.weights, columns.Len()
 	out := m.out.from(columns.From - m.columns.From)

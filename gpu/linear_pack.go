@@ -32,7 +32,7 @@ func layMatrix(s pass.LinearShape, limits driver.Limits) (matrixLayout, error) {
 		m.biases = s.N + s.Dual
 	}
 	most := min(limits.MaxStorageBindingSize, limits.MaxBufferSize) / 4
-	const mostValues = 1 << 31 // kernels count values in 32 bits
+	const mostValues = 1<<31 - 1 // kernels count values in 32 bits
 	m.rows = min(s.N, int(most)/m.rowWords(), mostValues/m.stride)
 	if m.rows == 0 {
 		return m, fmt.Errorf("%v: a row of %d bytes exceeds the device's %d for one binding: %w", s, 4*m.rowWords(), 4*most, pass.ErrUnsupported)

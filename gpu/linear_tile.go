@@ -31,7 +31,7 @@ func (t tile) time(workgroups int) float64 {
 
 // longSum is the number of products from which on a sum is taken in stretches of 1024,
 // because one running sum in F32 would lose digits.
-const longSum = 4096
+const longSum = 8192
 
 // workgroupBytes returns the workgroup memory that a tile needs.
 func (t tile) workgroupBytes() int { return 2 * 4 * tileDepth * t.size }

@@ -9,13 +9,13 @@ import (
 // lstm compiles an LSTM. For each layer and stretch of time a product makes the gates'
 // share of the input for all steps at once, in scratch memory; then a kernel takes the
 // steps one after the other, as many in one dispatch as it may take time.
-func (c *compiler) lstm(op pass.LSTM, cost pass.Cost) error {
+func (c *compiler) lstm(op pass.LSTM) error {
 	p := c.plan.Param(op.W).(*param)
 	layout, err := layRecurrent(p.shape.(pass.LSTMShape), c.limits)
 	if err != nil {
 		return err
 	}
-	r := &recurrence{c: c, op: op, cost: cost, layout: layout, shape: layout.shape, buffers: p.buffers}
+	r := &recurrence{c: c, op: op, layout: layout, shape: layout.shape, buffers: p.buffers}
 	r.geometry = chooseRecurrence(r.shape.Hidden, op.Batch, r.shape.Directions, c.limits)
 	if r.stretch = r.steps(); r.stretch == 0 || !r.fitsScratch() {
 		return c.halves(op)
@@ -37,6 +37,9 @@ func (c *compiler) lstm(op pass.LSTM, cost pass.Cost) error {
 		if err := r.layer(l, in, out, depth); err != nil {
 			return fmt.Errorf("layer %d: %w", l, err)
 		}
+		if l > 0 {
+			c.giveBack(in.operand)
+		}
 		in, depth = out, width
 		in.write = false
 	}
@@ -57,7 +60,7 @@ func (c *compiler) halves(op pass.LSTM) error {
 		if err != nil {
 			return err
 		}
-		if err := c.lstm(part.Op.(pass.LSTM), part.Cost); err != nil {
+		if err := c.lstm(part.Op.(pass.LSTM)); err != nil {
 			return err
 		}
 	}
@@ -68,7 +71,6 @@ func (c *compiler) halves(op pass.LSTM) error {
 type recurrence struct {
 	c             *compiler
 	op            pass.LSTM
-	cost          pass.Cost
 	layout        recurrentLayout
 	shape         pass.LSTMShape
 	buffers       []*memory
@@ -116,7 +118,6 @@ func (r *recurrence) scratch(rows, cols int) lines {
 // layer emits one layer: in and out are rows for each step, in of the given length.
 func (r *recurrence) layer(l int, in, out lines, depth int) error {
 	input := r.scratch(r.stretch, r.shape.Directions*gates*r.shape.Hidden)
-	number := input.operand.scratch
 	for first := 0; first < r.op.Time; first += r.stretch {
 		n := min(r.stretch, r.op.Time-first)
 		s := stretch{layer: l, steps: n, forward: first, backward: r.op.Time - first - n, first: first == 0}
@@ -130,7 +131,7 @@ func (r *recurrence) layer(l int, in, out lines, depth int) error {
 			return err
 		}
 	}
-	r.c.extra.lent[number-1] = false
+	r.c.giveBack(input.operand)
 	return nil
 }
 

@@ -55,6 +55,17 @@ func chooseRecurrence(hidden, batch, directions int, limits driver.Limits) recur
 	return t
 }
 
+// held returns how many weights of a cell an invocation keeps in registers through a
+// number of steps: those that fit beside its sums, if it has one cell only. Where there
+// are no registers for them they are read again, as they would have been.
+func (t recurrentTile) held(hidden, steps int) int {
+	const mostHeld, manySteps = 16, 16
+	if t.width < hidden || t.items > 2 || steps < manySteps {
+		return 0
+	}
+	return min(mostHeld, roundUp(hidden, recurrentGrain)/t.slices)
+}
+
 // begin prepares the state: the user's own where it is changed in place, else a scratch
 // copy.
 func (r *recurrence) begin() error {
@@ -149,6 +160,7 @@ func (r *recurrence) dispatch(s stretch, input, out lines, direction, directions
 	k := numbered{kernel{shader: "lstm", entry: "steps", values: shaders.Values{
 		"Lengths": r.lengths.kind, "StateRows": r.rows.kind, "Items": g.items, "InWorkgroup": g.inWorkgroup, "Slices": g.slices, "Width": g.width,
 		"Hidden": r.shape.Hidden, "Depth": r.layout.depth, "Directions": r.shape.Directions, "Finishes": finishes,
+		"Held": g.held(r.shape.Hidden, last-first),
 	}}, []operand{input.operand, matrix, out.operand, r.h.operand, r.cell.operand}}
 	rows := r.rows
 	if !r.inPlace {
@@ -163,7 +175,7 @@ func (r *recurrence) dispatch(s stretch, input, out lines, direction, directions
 	if !g.inWorkgroup {
 		hidden = r.c.scratch(tiles * directions * 2 * g.items * r.layout.depth)
 		hidden.write = true
-		defer func() { r.c.extra.lent[hidden.scratch-1] = false }()
+		defer r.c.giveBack(hidden)
 	}
 	k.bind("HiddenBinding", !g.inWorkgroup, hidden)
 	fresh := uint32(0)

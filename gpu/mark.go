@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
@@ -23,11 +22,6 @@ const (
 	runWords    = 3 // from wordSerial on: what the upload of a run writes
 	markWords   = 4 // from wordSerial on: what is read back
 	statusWords = 4
-)
-
-// Bits of the status word.
-const (
-	statusIndex = 1 << iota // an index, a length or a row is beyond its range
 )
 
 // A timeline is a count on the device that every submission of one stream advances,
@@ -173,34 +167,14 @@ func checkCount(words []uint32, want uint32) error {
 	return nil
 }
 
-// checkMark checks what was read back after a part of a run.
-func checkMark(words []uint32, serial uint64, count uint32) error {
+// checkMark checks what was read back after a part of a run, and returns the run's
+// status so far.
+func checkMark(words []uint32, serial uint64, count uint32) (status uint32, err error) {
 	if err := checkCount(words, count); err != nil {
-		return err
+		return 0, err
 	}
 	if got := uint64(words[0]) | uint64(words[1])<<32; got != serial {
-		return fmt.Errorf("want the mark of run %d, found that of run %d: %w", serial, got, pass.ErrDeviceLost)
+		return 0, fmt.Errorf("want the mark of run %d, found that of run %d: %w", serial, got, pass.ErrDeviceLost)
 	}
-	return statusError(words[wordKept-wordSerial])
-}
-
-// statusError says what the bits of a status word mean.
-func statusError(status uint32) error {
-	if status == 0 {
-		return nil
-	}
-	var found []string
-	if status&statusIndex != 0 {
-		found = append(found, "an index, length or row in a buffer of the device is beyond its range")
-	}
-	if rest := status &^ statusIndex; rest != 0 {
-		found = append(found, fmt.Sprintf("status %#x", rest))
-	}
-	return fmt.Errorf("%s: %w", strings.Join(found, "; "), pass.ErrInvalid)
-}
-
-// status returns the operand in whose first word kernels set bits (with atomicOr) when
-// data on the device is beyond what the op allows. The run then fails.
-func (c *compiler) status() operand {
-	return operand{memory: c.state, write: true, end: statusWords}
+	return words[wordKept-wordSerial], nil
 }

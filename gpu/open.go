@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
-	"github.com/tandem-gpu/tandem/gpu/internal/driver/native"
 	"github.com/tandem-gpu/tandem/pass"
 )
-
-const providerNative = "native"
 
 // A system is what Open and Adapters look at.
 type system struct {
@@ -21,20 +17,15 @@ type system struct {
 }
 
 // host is the system that the program runs on.
-var host = system{getenv: os.Getenv, provider: func(r request) (driver.Provider, error) {
-	if runtime.GOOS == "js" {
-		return nil, fmt.Errorf("the browser's WebGPU is not in this version; the cpu backend works: %w", pass.ErrNoDevice)
-	}
-	return native.New(native.Options{Debug: r.debug})
-}}
+var host = system{getenv: os.Getenv, provider: newProvider}
 
 // Open opens an adapter as a device. Without a name in cfg or in the environment, those
-// that [Adapters] ranks are tried in order, each through its APIs in order. The error
-// then wraps ErrNoDevice and has every adapter with the reason, or what was looked for;
-// it wraps ErrUnsupported too if an adapter lacks something that cfg wants, and
-// ErrInvalid alone for a cfg or an environment that names nothing. When ctx ends, Open
-// returns its error at once; drivers cannot be interrupted, so a device that is still
-// to come is closed when it comes.
+// that [Adapters] ranks are tried in order, each through its APIs in order. When none
+// opens, the error wraps ErrNoDevice and has every adapter with the reason, or what was
+// looked for; it wraps ErrUnsupported too if an adapter lacks something that cfg wants.
+// A value in cfg or the environment that names nothing, or a name that fits several
+// adapters, is ErrInvalid. When ctx ends, Open returns its error at once; drivers cannot
+// be interrupted, so a device that is still to come is closed when it comes.
 func Open(ctx context.Context, cfg Config) (pass.Device, error) { return host.open(ctx, cfg) }
 
 func (s system) open(ctx context.Context, cfg Config) (pass.Device, error) {
@@ -97,7 +88,7 @@ func openWay(ctx context.Context, p driver.Provider, a driver.Adapter, r request
 	if err != nil {
 		return nil, err
 	}
-	return newDevice(d, a, options{provider: p.Name(), watchdog: r.watchdog, log: r.log}), nil
+	return newDevice(d, a, options{provider: providerName(p), watchdog: r.watchdog, log: r.log}), nil
 }
 
 // An openError says why no adapter was opened.

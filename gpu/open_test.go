@@ -76,7 +76,7 @@ func TestOpenErrors(t *testing.T) {
 		{"limit", fake(nvidia), Config{Limits: Limits{SharedMemory: 1 << 20}}, pass.ErrUnsupported,
 			"gpu: open: 0: NVIDIA GeForce RTX 5090 through vulkan: driver: open NVIDIA GeForce RTX 5090 (vulkan): MaxWorkgroupStorage wanted 1048576, offered 16384: unsupported"},
 		{"name", fake(nvidia), Config{Adapter: "radeon"}, pass.ErrNoDevice,
-			`gpu: Adapter: no adapter "radeon"; there are: 0: NVIDIA GeForce RTX 5090 (discrete, vulkan, 10de:2b85): no device`},
+			`gpu: Adapter: no adapter "radeon"; there are: 0: NVIDIA GeForce RTX 5090 (discrete, vulkan, 10de:2b85): no device: invalid`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

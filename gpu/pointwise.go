@@ -33,8 +33,8 @@ func (f field) flat(views ...*pass.View) field {
 	return f
 }
 
-// visit emits a kernel of which every invocation takes one unit at a time. shifts are
-// words for the first of its views, its strides, and so on, as the kernel wants them.
+// visit emits a kernel of which every invocation takes one unit at a time. Its words are
+// those that say how many units there are, then the given ones.
 func (c *compiler) visit(label string, k numbered, f field, vectors bool, words []uint32, cost pass.Cost) error {
 	columns := f.cols
 	if vectors {
@@ -55,7 +55,7 @@ func (c *compiler) visitUnits(label string, k numbered, f field, columns int, ve
 	return c.emit(label, k.kernel, k.operands, words, [3]int{groups, 1, 1}, cost)
 }
 
-// words returns the words for a view: its first element, its strides.
+// words returns what a kernel has to know of lines: their first element, their strides.
 func (l lines) words() []uint32 { return []uint32{uint32(l.shift), uint32(l.row), uint32(l.item)} }
 
 // pointwise begins a kernel from x to y, which are bound once if they are the same

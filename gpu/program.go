@@ -3,7 +3,6 @@ package gpu
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
 	"github.com/tandem-gpu/tandem/pass"
@@ -21,6 +20,7 @@ type program struct {
 	words      []int // of the workspace buffers that it needs; scratch comes last
 	scratch    int   // index of the first scratch buffer
 	fixed      extra
+	watched    []watch
 
 	uniforms  *memory // the words of all dispatches, a block each
 	constants *memory // fixed words of the ops
@@ -48,7 +48,7 @@ const (
 const dispatchBytes = 100e3
 
 func newProgram(s *stream, c *compiler) *program {
-	p := &program{s: s, plan: c.plan, dispatches: c.dispatches, fixed: c.extra}
+	p := &program{s: s, plan: c.plan, dispatches: c.dispatches, fixed: c.extra, watched: c.watched}
 	p.colours, p.words = c.plan.Colour()
 	p.scratch = len(p.words)
 	p.words = append(p.words, c.extra.scratch...)
@@ -133,105 +133,6 @@ func (p *program) unbind() {
 		p.s.d.check(p.s.d.drv.DestroyBindGroup(g))
 	}
 	p.groups, p.run, p.marks = nil, nil, nil
-}
-
-// A binder makes the bind groups of a program.
-type binder struct {
-	p       *program
-	buffers []*memory
-	run     []driver.Command
-	marks   []driver.Command
-	groups  []driver.BindGroupID
-	written []driver.BufferID
-}
-
-func (b *binder) undo() {
-	for _, g := range b.groups {
-		b.p.s.d.check(b.p.s.d.drv.DestroyBindGroup(g))
-	}
-}
-
-func (b *binder) bind() error {
-	d := b.p.s.d
-	b.run = make([]driver.Command, 0, len(b.p.dispatches))
-	for i := range b.p.dispatches {
-		c := &b.p.dispatches[i]
-		bindings, err := b.bindings(i, c)
-		if err == nil {
-			var g driver.BindGroupID
-			if g, err = d.drv.CreateBindGroup(c.kernel.id, bindings); err == nil {
-				b.groups = append(b.groups, g)
-				b.run = append(b.run, driver.Dispatch(c.kernel.id, g, uint32(c.groups[0]), uint32(c.groups[1]), uint32(c.groups[2])))
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("dispatch %d: %s: %w", i, c.label, err)
-		}
-	}
-	return b.mark()
-}
-
-// mark makes the marks that depend on everything that the program writes: a chain, if
-// that is more than one dispatch can bind.
-func (b *binder) mark() error {
-	t := b.p.s.timeline
-	for chunk := range slices.Chunk(b.written, t.marked()) {
-		if err := b.link(chunk); err != nil {
-			return err
-		}
-	}
-	if b.written == nil {
-		return b.link(nil)
-	}
-	return nil
-}
-
-func (b *binder) link(written []driver.BufferID) error {
-	k, g, err := b.p.s.timeline.after(written)
-	if err != nil {
-		return err
-	}
-	b.groups = append(b.groups, g)
-	b.marks = append(b.marks, driver.Dispatch(k.id, g, 1, 1, 1))
-	return nil
-}
-
-func (b *binder) bindings(i int, c *dispatch) ([]driver.Binding, error) {
-	list := make([]driver.Binding, 1, 1+len(c.operands))
-	list[0] = driver.Binding{Buffer: b.p.uniforms.id, Offset: uint64(i) * blockBytes, Size: blockBytes}
-	for k, o := range c.operands {
-		m := b.memory(o)
-		first, end := o.first, o.end
-		if m == nil || first >= m.words { // an empty range
-			kind, at := spareRead, 0
-			if o.write {
-				kind, at = spareWrite, k
-			}
-			var err error
-			if m, err = b.p.s.d.spareMemory(kind); err != nil {
-				return nil, err
-			}
-			align := int(b.p.s.d.limits.StorageOffsetAlignment) / 4
-			first, end = at*align, at*align+leastWords
-		} else if o.write && m != b.p.s.timeline.state && !slices.Contains(b.written, m.id) {
-			b.written = append(b.written, m.id)
-		}
-		list = append(list, driver.Binding{Buffer: m.id, Offset: 4 * uint64(first), Size: 4 * uint64(max(end, first+1)-first)})
-	}
-	return list, nil
-}
-
-// memory returns where an operand lies; nil if it has no elements.
-func (b *binder) memory(o operand) *memory {
-	switch {
-	case o.memory != nil:
-		return o.memory
-	case o.fixed:
-		return b.p.constants
-	case o.scratch > 0:
-		return b.buffers[b.p.scratch+o.scratch-1]
-	}
-	return b.p.at(o.place, b.buffers)
 }
 
 // at returns the memory of a place; nil for a temporary without elements.

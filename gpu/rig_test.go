@@ -5,13 +5,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
-	"github.com/tandem-gpu/tandem/gpu/internal/driver/native"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/backend"
 	"github.com/tandem-gpu/tandem/shaders"
@@ -85,31 +86,44 @@ func memoryRig(t testing.TB, cfg drivertest.Config, opt options, wrap func(drive
 	return r
 }
 
-var nativeProvider = sync.OnceValues(func() (driver.Provider, error) { return native.New(native.Options{}) })
+// providerUnderTest is the one that TANDEM_PROVIDER and its like choose.
+var providerUnderTest = sync.OnceValues(func() (driver.Provider, error) {
+	r, err := Config{}.resolve(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return newProvider(r)
+})
 
-// softwareAdapter returns a Vulkan adapter that computes on the CPU. Tests that need it
-// are skipped where there is none, unless TANDEM_REQUIRE_GPU is set.
-func softwareAdapter(t testing.TB) (driver.Provider, driver.Adapter) {
-	p, err := nativeProvider()
+// onHardware reports whether the adapter under test is a GPU: if TANDEM_DEVICES names
+// "gpu". Otherwise it is a software adapter.
+func onHardware() bool {
+	return slices.Contains(strings.Split(os.Getenv("TANDEM_DEVICES"), ","), "gpu")
+}
+
+// testAdapter returns the Vulkan adapter under test. Tests that need it are skipped where
+// there is none, unless TANDEM_REQUIRE_GPU is set.
+func testAdapter(t testing.TB) (driver.Provider, driver.Adapter) {
+	p, err := providerUnderTest()
 	var list []driver.Adapter
 	if err == nil {
 		list, err = p.Adapters(context.Background())
 	}
 	for _, a := range list {
-		if kindOf(a) == kindSoftware && a.API == driver.Vulkan {
+		if (kindOf(a) == kindSoftware) != onHardware() && a.API == driver.Vulkan {
 			return p, a
 		}
 	}
 	if os.Getenv("TANDEM_REQUIRE_GPU") != "" {
-		t.Fatalf("no software Vulkan adapter among %d: %v", len(list), err)
+		t.Fatalf("no Vulkan adapter to test on among %d: %v", len(list), err)
 	}
-	t.Skipf("SKIPPED: no software Vulkan adapter among %d (%v); install libvulkan1 and mesa-vulkan-drivers", len(list), err)
+	t.Skipf("SKIPPED: no Vulkan adapter to test on among %d (%v); install libvulkan1 and mesa-vulkan-drivers", len(list), err)
 	panic("not reached")
 }
 
-// vulkanRig is a rig on software Vulkan.
+// vulkanRig is a rig on the Vulkan adapter under test.
 func vulkanRig(t testing.TB, cfg driver.DeviceConfig, opt options, wrap func(driver.Device) driver.Device) *rig {
-	p, a := softwareAdapter(t)
+	p, a := testAdapter(t)
 	drv, err := p.Open(context.Background(), a.Index, cfg)
 	require.NoError(t, err)
 	return newRig(t, drv, a, opt, wrap)
@@ -167,6 +181,7 @@ const rigLimit = 0xfffffffe
 
 func rigCompile(c *compiler) error {
 	for _, s := range c.plan.Steps {
+		c.step = s
 		var err error
 		switch op := s.Op.(type) {
 		case pass.Fill:

@@ -132,12 +132,13 @@ func (w *workspace) bytes() int {
 
 // Compile implements backend.Stream.
 func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (backend.Program, error) {
-	c := &compiler{kernels: s.d.kernels, limits: s.d.limits, plan: plan, budget: dispatchSeconds * s.d.rate.FLOP, state: s.timeline.state}
+	c := &compiler{
+		kernels: s.d.kernels, limits: s.d.limits, plan: plan,
+		budget: dispatchSeconds * s.d.rate.FLOP, state: s.timeline.state,
+		stop: func() error { return context.Cause(ctx) },
+	}
 	if err := s.d.compile(c); err != nil {
 		return nil, s.d.first(err)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
 	}
 	p := newProgram(s, c)
 	if err := p.prepare(ctx); err != nil {

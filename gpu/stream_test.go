@@ -114,13 +114,31 @@ func TestWorkspaceGrowsBesideARun(t *testing.T) {
 		require.NoError(t, run.Wait(ctx))
 		require.NoError(t, run.ReadU32(firstOut, got))
 		require.Equal(t, sequence(10, 7), got)
-		run, err = larger.Run(ctx, in.U32(sequence(1000*(i+1), 9)))
+		_, err = larger.Run(ctx, in.U32(sequence(1000*(i+1), 9)))
 		require.NoError(t, err)
 		require.NoError(t, larger.Close())
 	}
 	require.NoError(t, first.Close())
 	ledger := r.fake.Ledger()
 	require.Less(t, ledger.Bytes, uint64(4*slotWords+40_000), "what was outgrown is freed: %+v", ledger)
+}
+
+// What a larger recording replaces is freed at once if no run needs it.
+func TestOutgrownWorkspaceIsFreed(t *testing.T) {
+	t.Parallel()
+	r := memoryRig(t, drivertest.Config{}, options{}, nil)
+	ctx := context.Background()
+	s, err := r.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	const largest = 3 << 20
+	for n := 1 << 20; n <= largest; n += 1 << 20 {
+		rec, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
+			p.Do(fillWith(p.Temp(pass.U32, n).View(), n, 1))
+		})
+		require.NoError(t, err)
+		require.NoError(t, rec.Close())
+	}
+	require.Less(t, r.fake.Ledger().Bytes, uint64(4*(largest+slotWords)+4096))
 }
 
 // More state than one mark can depend on takes a chain of marks.

@@ -78,7 +78,7 @@ func TestSessionsSideBySide(t *testing.T) {
 
 // Devices opened and closed one after the other leave nothing behind.
 func TestOpenAndClose(t *testing.T) {
-	p, a := softwareAdapter(t)
+	p, a := testAdapter(t)
 	rounds := 12
 	if full() {
 		rounds = 200

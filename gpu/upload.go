@@ -22,6 +22,7 @@ const (
 type staging struct {
 	d      *device
 	tokens chan struct{} // one for each slot that nobody fills
+	loads  chan struct{} // one for each Load that may hold a slot
 
 	mu    sync.Mutex
 	slots []*slot // those that nobody fills, least recently used first
@@ -35,7 +36,7 @@ type slot struct {
 }
 
 func newStaging(d *device) *staging {
-	s := &staging{d: d, tokens: make(chan struct{}, stagingSlots)}
+	s := &staging{d: d, tokens: make(chan struct{}, stagingSlots), loads: make(chan struct{}, stagingSlots/2)}
 	for range stagingSlots {
 		s.tokens <- struct{}{}
 		s.slots = append(s.slots, &slot{})
@@ -56,7 +57,7 @@ func (s *staging) take(ctx context.Context) (*slot, error) {
 	defer s.mu.Unlock()
 	pick := 0
 	for i, t := range slices.Backward(s.slots) {
-		if err == nil && t.id != 0 && t.serial <= uint64(done) {
+		if err == nil && t.host != nil && t.serial <= uint64(done) {
 			pick = i
 			break
 		}
@@ -80,6 +81,7 @@ func (s *staging) free() {
 	for _, t := range s.slots {
 		s.d.drop(t.id)
 	}
+	s.slots = nil
 }
 
 // slotWords returns how many words a slot of the device's ring has.

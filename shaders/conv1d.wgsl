@@ -99,14 +99,23 @@ fn load_a(place: Place, k: u32) -> vec4<f32> {
 	{{if .Dense}}
 	let channels = i32(words.channels);
 	let within = place.step * channels + i32(k);
-	if (within >= 0 && within + 4 <= place.length * channels && k + 4u <= words.k) {
-		let at = place.item + within;
+	let at = place.item + within;
+	let end = min(place.length * channels, within - i32(k) + i32(words.k));
+	if (within >= 0 && within + 4 <= end) {
 		{{if .Quads}}
 		return x[at / 4];
 		{{else}}
 		return vec4<f32>(x[at], x[at + 1], x[at + 2], x[at + 3]);
 		{{end}}
 	}
+	{{if not .Reflect}}
+	// What lies before the item or behind it is padding, k by k.
+	var v = vec4<f32>(0.0);
+	{{range $i := seq 4}}
+	if (within >= -{{$i}} && within + {{$i}} < end) { v.{{lane $i}} = element(at + {{$i}}); }
+	{{end}}
+	return v;
+	{{end}}
 	{{else if .Quads}}
 	if (k >= words.k) {
 		return vec4<f32>(0.0);
@@ -117,7 +126,7 @@ fn load_a(place: Place, k: u32) -> vec4<f32> {
 	}
 	return x[(place.item + step * i32(words.x_row) + i32(k % words.channels)) / 4];
 	{{end}}
-	{{if or .Dense (not .Quads)}}
+	{{if or (and .Dense .Reflect) (not (or .Dense .Quads))}}
 	return vec4<f32>(single(place, k), single(place, k + 1u), single(place, k + 2u), single(place, k + 3u));
 	{{end}}
 }

@@ -12,18 +12,20 @@ fn is_negative(v: vec4<f32>) -> vec4<bool> {
 
 {{define "exp"}}
 // exp_within is e^x for x clamped to ±87, where it neither overflows nor vanishes, with
-// a relative error of about 1e-7; what it makes of NaN is not defined. x = n·ln 2 + r,
-// with ln 2 in two parts of which the first has few bits, and a polynomial of degree 6 in r.
+// a relative error of about 1e-7; what it makes of NaN is not defined. x = n·ln 2 + r and
+// a polynomial of degree 6 in r. ln 2 has two parts; n times the first, 22713/32768, is
+// exact, and an integer product, because compilers may add up two products of floats.
 fn exp_within(v: vec4<f32>) -> vec4<f32> {
 	let x = clamp(v, vec4<f32>(-87.0), vec4<f32>(87.0));
 	let n = round(x * 1.44269504);
-	let r = fma(n, vec4<f32>(-1.42860682e-06), fma(n, vec4<f32>(-0.693145751953125), x));
+	let m = vec4<i32>(n);
+	let r = fma(n, vec4<f32>(-1.42860682e-6), x - vec4<f32>(m * vec4<i32>(22713i)) * 3.0517578125e-5);
 	var p = fma(r, vec4<f32>(0.001395054), vec4<f32>(0.008368918));
 	p = fma(p, r, vec4<f32>(0.041666206));
 	p = fma(p, r, vec4<f32>(0.16666518));
 	p = fma(p, r, vec4<f32>(0.5));
 	p = fma(p * r, r, r) + 1.0;
-	return p * bitcast<vec4<f32>>(vec4<u32>(vec4<i32>(n) + vec4<i32>(127)) << vec4<u32>(23u));
+	return p * bitcast<vec4<f32>>(vec4<u32>(m + vec4<i32>(127i)) << vec4<u32>(23u));
 }
 {{end}}
 
@@ -63,9 +65,9 @@ fn gelu(v: vec4<f32>) -> vec4<f32> {
 	q = fma(q, t, vec4<f32>(0.15267752));
 	q = fma(q, t, vec4<f32>(0.3148129));
 	q = fma(q, t, vec4<f32>(0.27793282));
-	let half = 0.5 * q * t * exp_within(-z * z);
-	let lower = select(v * half, vec4<f32>(0.0), v < vec4<f32>(-13.0));
-	return select(select(v * (1.0 - half), lower, is_negative(v)), v, is_nan(v));
+	let tail = 0.5 * q * t * exp_within(-z * z);
+	let lower = select(v * tail, vec4<f32>(0.0), v < vec4<f32>(-13.0));
+	return select(select(v * (1.0 - tail), lower, is_negative(v)), v, is_nan(v));
 }
 {{end}}
 

@@ -71,12 +71,12 @@ func tidy(text string) string {
 // library parses all files, once: any of them may include pieces of another.
 var library = sync.OnceValues(func() (*template.Template, error) {
 	set := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
-		"seq": seq,
-		"add": func(a, b int) int { return a + b },
-		"sub": func(a, b int) int { return a - b },
-		"mul": func(a, b int) int { return a * b },
-		"div": divide,
-		"mod": remainder,
+		"seq":      seq,
+		"add":      func(a, b int) int { return a + b },
+		"sub":      func(a, b int) int { return a - b },
+		"mul":      func(a, b int) int { return a * b },
+		"div":      divide,
+		"mod":      remainder,
 		"quotient": func(a, b int) int { return a / b },
 		"lane": func(i int) (string, error) {
 			if i < 0 || i > 3 {

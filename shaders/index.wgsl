@@ -11,7 +11,7 @@ which makes the run fail, and is replaced by one that is harmless.
 // to the given minimum is allowed.
 fn length_of(item: u32, most: u32, minimum: u32) -> u32 {
 	let n = lengths[words.lengths + item];
-	if (n > most || n > 0u && n <= minimum) {
+	if (n > most || (n > 0u && n <= minimum)) {
 		atomicOr(&status[0], {{.Fault}}u);
 		return select(most, 0u, n <= minimum);
 	}

@@ -122,6 +122,13 @@ fn steps(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) group
 	{{if not .InWorkgroup}}storageBarrier();{{end}}
 	workgroupBarrier();
 
+	let first_k = slice * {{div .Depth .Slices}}u;
+	{{if gt .Held 0}}
+	let held_cell = min(lane, {{sub .Hidden 1}}u);
+	{{end}}
+	{{range $i := seq .Held}}
+	let held{{$i}} = weights[weights_at + (first_k + {{$i}}u) * {{$.Hidden}}u + held_cell];
+	{{end}}
 	for (var step = words.first; step < words.last; step++) {
 		let local = select(step, words.steps - 1u - step, direction == 1u);
 		let time = local + select(words.forward, words.backward, direction == 1u);
@@ -136,7 +143,10 @@ fn steps(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) group
 			{{range $b := seq .Items}}
 			var sum{{$b}} = vec4<f32>(0.0);
 			{{end}}
-			for (var k = slice * {{div .Depth .Slices}}u; k < (slice + 1u) * {{div .Depth .Slices}}u; k += 4u) {
+			{{range $i := seq .Held}}{{range $b := seq $.Items}}
+			sum{{$b}} = fma(vec4<f32>(hidden[old + {{mul $b $.Depth}}u + first_k + {{$i}}u]), held{{$i}}, sum{{$b}});
+			{{end}}{{end}}
+			for (var k = first_k + {{.Held}}u; k < first_k + {{div .Depth .Slices}}u; k += 4u) {
 				let at = weights_at + k * {{.Hidden}}u + cell;
 				{{range $i := seq 4}}
 				let w{{$i}} = weights[at + {{mul $i $.Hidden}}u];

@@ -38,9 +38,12 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 	let corner = place_tile(number);
 
 	// Half of the invocations fetch a, half b: four rows or columns, four values of k.
+	// Neighbours fetch what lies side by side. The slots that they stage it in are
+	// shuffled by k, or they would meet in one bank.
 	let fetches_a = thread < {{.Tile}}u;
-	let slot = thread % {{div .Tile 4}}u;
-	let quad = (thread / {{div .Tile 4}}u) % 4u * 4u;
+	let slot = thread % {{.Tile}}u / 4u;
+	let quad = thread % 4u * 4u;
+	let staged = slot ^ (quad / 2u);
 	var place0: Place;
 	var place1: Place;
 	var place2: Place;
@@ -76,11 +79,11 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 		workgroupBarrier();
 		if (fetches_a) {
 			{{range $i := seq 4}}
-			staged_a[quad + {{$i}}u][slot] = vec4<f32>(next0.{{lane $i}}, next1.{{lane $i}}, next2.{{lane $i}}, next3.{{lane $i}});
+			staged_a[quad + {{$i}}u][staged] = vec4<f32>(next0.{{lane $i}}, next1.{{lane $i}}, next2.{{lane $i}}, next3.{{lane $i}});
 			{{end}}
 		} else {
 			{{range $i := seq 4}}
-			staged_b[quad + {{$i}}u][slot] = vec4<f32>(next0.{{lane $i}}, next1.{{lane $i}}, next2.{{lane $i}}, next3.{{lane $i}});
+			staged_b[quad + {{$i}}u][staged] = vec4<f32>(next0.{{lane $i}}, next1.{{lane $i}}, next2.{{lane $i}}, next3.{{lane $i}});
 			{{end}}
 		}
 		workgroupBarrier();
@@ -99,10 +102,10 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 		{{range $k := seq 16}}
 		{
 			{{range $i := seq (div $.Rows 4)}}
-			let a{{$i}} = staged_a[{{$k}}][down + {{mul $i (div $.Tile $.Rows)}}u];
+			let a{{$i}} = staged_a[{{$k}}][(down + {{mul $i (div $.Tile $.Rows)}}u) ^ {{mul (quotient $k 4) 2}}u];
 			{{end}}
 			{{range $j := seq (div $.Columns 4)}}
-			let b{{$j}} = staged_b[{{$k}}][across + {{mul $j (div $.Tile $.Columns)}}u];
+			let b{{$j}} = staged_b[{{$k}}][(across + {{mul $j (div $.Tile $.Columns)}}u) ^ {{mul (quotient $k 4) 2}}u];
 			{{end}}
 			{{range $i := seq $.Rows}}{{range $j := seq (div $.Columns 4)}}
 			sum{{$i}}_{{$j}} = fma(vec4<f32>(a{{quotient $i 4}}.{{lane (mod $i 4)}}), b{{$j}}, sum{{$i}}_{{$j}});

@@ -148,6 +148,19 @@ func TestSelfTestOnTheCPU(t *testing.T) {
 	require.Positive(t, r.AgainMS)
 }
 
+func TestSelfTestOnSoftwareVulkan(t *testing.T) {
+	t.Parallel()
+	if _, err := gpu.Adapters(t.Context(), gpu.Config{Adapter: "software"}); err != nil {
+		if os.Getenv("TANDEM_REQUIRE_GPU") != "" {
+			t.Fatalf("TANDEM_REQUIRE_GPU is set: %v", err)
+		}
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	var out, errs bytes.Buffer
+	require.Equal(t, exitOK, run(t.Context(), []string{"--device", "software"}, &out, &errs), out.String())
+	require.Contains(t, out.String(), "self-test  passed")
+}
+
 // wrong is a device whose weights are not those that were loaded.
 type wrong struct{ pass.Device }
 

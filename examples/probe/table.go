@@ -160,7 +160,8 @@ func writeResult(w io.Writer, r *Result) error {
 	rows := [][]string{{"device", r.Wanted}}
 	add := func(name, value string) { rows = append(rows, []string{name, value}) }
 	if d := r.Device; d != nil {
-		rows[0][1] = fmt.Sprintf("%s (%s, %s, through %s)", d.Name, d.Backend, d.Kind, strings.Join(d.APIs, " "))
+		rows[0][1] = d.Name
+		add("reached", fmt.Sprintf("%s, %s, through %s", d.Backend, d.Kind, strings.Join(d.APIs, " ")))
 		add("driver", d.Driver)
 		add("opened in", fmt.Sprintf("%.1f ms", r.OpenMS))
 	}

@@ -59,7 +59,7 @@ func (m machine) openAny(ctx context.Context) (pass.Device, string, error) {
 			return dev, strings.Join(append([]string{about}, reasons...), "; "), nil
 		}
 		// A setting that asks for something that does not exist is not passed over.
-		if ctx.Err() != nil || errors.Is(err, pass.ErrInvalid) && !errors.Is(err, pass.ErrNoDevice) {
+		if ctx.Err() != nil || errors.Is(err, pass.ErrInvalid) {
 			return nil, "", err
 		}
 		reasons = append(reasons, "not "+strings.TrimPrefix(oneLine(err), "tandem: no device: "))

@@ -166,6 +166,7 @@ func TestDamaged(t *testing.T) {
 		"10 GB":              {one(0, 0, 10<<28).raw(make([]byte, 900)...), pass.ErrInvalid, `tensor "t": 10737418240 bytes of F32 at 0, where the data have 900`},
 		"offset":             {one(0, 64, 1).raw(make([]byte, 64)...), pass.ErrInvalid, "4 bytes of F32 at 64, where the data have 64"},
 		"offset 2^63":        {one(0, 1<<63, 1).raw(make([]byte, 64)...), pass.ErrInvalid, "at 9223372036854775808, where the data have 64"},
+		"offset 2^64 - 32":   {one(0, 1<<64-32, 1).raw(make([]byte, 64)...), pass.ErrInvalid, "at 18446744073709551584, where the data have 64"},
 		"offset aligned":     {one(0, 16, 1).raw(make([]byte, 64)...), pass.ErrInvalid, "at 16: want a multiple of the alignment 32"},
 		"unknown offset":     {one(12, 96, 256).raw(make([]byte, 64)...), pass.ErrInvalid, "at 96, where the data have 64"},
 		"overlap": {begin(3, 2, 0).tensor("b", 0, 32, 1).tensor("a", 0, 0, 9).pad(32).raw(make([]byte, 64)...), pass.ErrInvalid,

@@ -5,32 +5,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/model/internal/undertest"
 	"github.com/tandem-gpu/tandem/pass"
-	"github.com/tandem-gpu/tandem/pass/cpu"
 )
 
 // devices are the devices under test.
-var devices = []struct {
-	name string
-	open func(context.Context) (pass.Device, error)
-}{
-	{"cpu", func(context.Context) (pass.Device, error) { return cpu.Open(cpu.Config{}) }},
-}
+var devices = undertest.Names()
 
 // onDevices runs a test with the embedded network on every device under test.
 func onDevices(t *testing.T, test func(t *testing.T, net *Net)) {
-	for _, d := range devices {
-		t.Run(d.name, func(t *testing.T) {
-			test(t, load(t, openDevice(t, d.open)))
-		})
-	}
-}
-
-func openDevice(t testing.TB, open func(context.Context) (pass.Device, error)) pass.Device {
-	dev, err := open(context.Background())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, dev.Close()) })
-	return dev
+	undertest.Each(t, func(t *testing.T, dev pass.Device) { test(t, load(t, dev)) })
 }
 
 func load(t testing.TB, dev pass.Device) *Net {

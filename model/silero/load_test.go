@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/model/internal/undertest"
 	"github.com/tandem-gpu/tandem/model/onnx"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -42,7 +43,7 @@ func TestLoadRefuses(t *testing.T) {
 			[]string{`"model.decoder.rnn.weight_hh": want finite values, given NaN at 1`}},
 	} {
 		for _, d := range devices {
-			net, err := Load(context.Background(), openDevice(t, d.open), strings.NewReader(tc.file))
+			net, err := Load(context.Background(), undertest.Open(t, d), strings.NewReader(tc.file))
 			require.ErrorIs(t, err, pass.ErrInvalid, name)
 			require.Nil(t, net)
 			for _, text := range append(tc.want, "silero: ") {
@@ -51,7 +52,7 @@ func TestLoadRefuses(t *testing.T) {
 		}
 	}
 	for _, d := range devices {
-		dev := openDevice(t, d.open)
+		dev := undertest.Open(t, d)
 		broken := errors.New("broken pipe")
 		_, err := Load(context.Background(), dev, iotest.ErrReader(broken))
 		require.ErrorIs(t, err, broken)

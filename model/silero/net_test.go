@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/model/internal/undertest"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -250,9 +251,9 @@ func TestStreamMemory(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Parallel()
 	for _, d := range devices {
-		t.Run(d.name, func(t *testing.T) {
+		t.Run(d, func(t *testing.T) {
 			ctx := context.Background()
-			dev := openDevice(t, d.open)
+			dev := undertest.Open(t, d)
 			net := load(t, dev)
 			s, err := net.NewStream(ctx)
 			require.NoError(t, err)
@@ -283,7 +284,7 @@ func TestClose(t *testing.T) {
 			require.NoError(t, group.Close())
 			require.NoError(t, group.Close())
 
-			dev = openDevice(t, d.open)
+			dev = undertest.Open(t, d)
 			net = load(t, dev)
 			require.NoError(t, dev.Close())
 			_, err = net.Probabilities(ctx, make([]float32, 100))

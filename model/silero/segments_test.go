@@ -144,7 +144,7 @@ func TestDetectorFlush(t *testing.T) {
 	t.Parallel()
 	d, err := NewDetector(DefaultParams())
 	require.NoError(t, err)
-	for samples, end := range map[int]int{-1: 19*512 + 1, 0: 19*512 + 1, 19*512 + 7: 19*512 + 7, 1 << 40: 20 * 512} {
+	for samples, end := range map[int]int{-1: 19*512 + 1, 0: 19*512 + 1, 19*512 + 7: 19*512 + 7, 1 << 30: 20 * 512} {
 		var told []Event
 		for _, p := range chunks("ssssssssssssssssssss") {
 			told = append(told, d.Feed(p)...)

@@ -24,7 +24,7 @@ func Tensor(src Source, name string, shape ...int) (pass.Tensor, error) {
 	if err := t.Check(); err != nil {
 		return pass.Tensor{}, fmt.Errorf("weights: %w", err)
 	}
-	t.Data = &finite{t.Data, t.Type, t.Bytes(), name}
+	t.Data = &finite{t.Data, t.Type, name}
 	return t, nil
 }
 
@@ -51,7 +51,6 @@ func squeezed(shape []int) []int {
 type finite struct {
 	data io.ReaderAt
 	t    pass.DType
-	size int64
 	name string
 }
 
@@ -72,7 +71,7 @@ func (f *finite) ReadAt(b []byte, at int64) (int, error) {
 	var whole [pass.Q8BlockBytes]byte
 	for i, edge := range [2]int64{at, end} {
 		from := edge / unit * unit
-		if from == edge || from+unit > f.size || i == 1 && from < at {
+		if from == edge || i == 1 && from < at {
 			continue
 		}
 		if k, err := f.data.ReadAt(whole[:unit], from); int64(k) < unit {
@@ -104,20 +103,28 @@ func unitBytes(t pass.DType) int64 {
 // notFinite returns the index of the first unit that is NaN or infinite, all ones in the
 // exponent, or −1.
 func notFinite(t pass.DType, b []byte) int {
-	exponent, unit := uint16(0x7c00), int(unitBytes(t)) // F16, and the scale of a block
+	unit, exponent, at := int(unitBytes(t)), uint16(0x7c00), 0 // F16, and the scale of a block
+	mask, top := uint64(0x7c007c007c007c00), uint64(0x8000800080008000)
 	switch t {
-	case pass.F32:
-		for i := 0; i+4 <= len(b); i += 4 {
-			if binary.LittleEndian.Uint32(b[i:])&0x7f800000 == 0x7f800000 {
-				return i / 4
+	case pass.F32: // the exponent lies in the upper half
+		exponent, at, mask, top = 0x7f80, 2, 0x7f8000007f800000, 0x8000000080000000
+	case pass.BF16:
+		exponent, mask = 0x7f80, 0x7f807f807f807f80
+	}
+	from := 0
+	if t != pass.Q8_0 {
+		// Eight bytes at a time: adding all ones below the top bit of a lane sets that
+		// bit, unless the lane is zero because its exponent is all ones.
+		fill := ^top
+		for ; from+8 <= len(b); from += 8 {
+			lanes := binary.LittleEndian.Uint64(b[from:])&mask ^ mask
+			if (lanes+fill)&top != top {
+				break
 			}
 		}
-		return -1
-	case pass.BF16:
-		exponent = 0x7f80
 	}
-	for i := 0; i+unit <= len(b); i += unit {
-		if binary.LittleEndian.Uint16(b[i:])&exponent == exponent {
+	for i := from; i+unit <= len(b); i += unit {
+		if binary.LittleEndian.Uint16(b[i+at:])&exponent == exponent {
 			return i / unit
 		}
 	}

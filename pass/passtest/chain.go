@@ -3,6 +3,7 @@ package passtest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tandem-gpu/tandem/pass"
@@ -243,4 +244,32 @@ func overlappingReads(t testing.TB, s *suite) {
 	run, err := rec.Run(background, in.F32(signal))
 	ok(t, err, "run")
 	near(t, "frames", readOutput(t, run, out), want[0])
+}
+
+// sharedReads reads two arguments from one buffer, one behind the other: what is only
+// read may share.
+func sharedReads(t testing.TB, s *suite) {
+	dev, ses := s.session(t)
+	const n = graphWidth
+	g := newGraph(t, dev)
+	tensor := func(name string, rows int) cases.Tensor {
+		return cases.F32(name, cases.Recipe("shared"+name, 1, rows*n, 1, 0), 1, rows, n)
+	}
+	x, h, c := tensor("X", graphRows), tensor("H0", 1), tensor("C0", 1)
+	whole := cases.Case{Name: "shared", Op: pass.LSTM{Time: graphRows}, Outputs: []string{"Y"},
+		Inputs: []cases.Tensor{x, h, c}, Params: []cases.Param{{Field: "W", Weights: g.w["lstm"]}}}
+	want, err := whole.Want()
+	ok(t, err, "truth")
+	var in pass.Input
+	var out pass.Output
+	rec, err := ses.Record(background, pass.RecordOptions{}, func(p pass.Pass) {
+		in = p.Input(pass.F32, (graphRows+2)*n)
+		y := p.Temp(pass.F32, graphRows*n)
+		p.Do(pass.LSTM{X: in.View(), H0: in.At(graphRows * n), C0: in.At((graphRows + 1) * n), W: g.params["lstm"], Y: y.View(), Time: graphRows})
+		out = p.Output(y.View(), graphRows*n)
+	})
+	ok(t, err, "record")
+	run, err := rec.Run(background, in.F32(slices.Concat(x.Float32s(), h.Float32s(), c.Float32s())))
+	ok(t, err, "run")
+	near(t, "one buffer for three arguments", readOutput(t, run, out), want[0])
 }

@@ -81,6 +81,11 @@ type fuzzStep struct {
 	inputs map[string]*fuzzValue
 	out    *fuzzValue
 	param  map[string]pass.Param
+	caches map[string]pass.Cache
+	// first, if not nil, records what comes before the op, and may add views.
+	first func(p pass.Pass, at func(*fuzzValue) pass.View, views map[string]pass.View)
+	// known, if not nil, adds to the case what first did.
+	known func(c *cases.Case, words func(*fuzzValue) []uint32)
 }
 
 func (f *fuzzer) n(most int) int { return 1 + f.random.IntN(most) }
@@ -116,13 +121,16 @@ func (f *fuzzer) like(v *fuzzValue, batch, rows, cols int) *fuzzValue {
 }
 
 // fresh makes an input with NaN around its elements.
-func (f *fuzzer) fresh(batch, rows, cols int) *fuzzValue {
+func (f *fuzzer) fresh(batch, rows, cols int) *fuzzValue { return f.spread(batch, rows, cols, 2, 0) }
+
+// spread is fresh with values of a scale around an offset.
+func (f *fuzzer) spread(batch, rows, cols int, scale, offset float32) *fuzzValue {
 	v := f.value(batch, rows, cols)
 	v.input = make([]float32, v.length)
 	for i := range v.input {
 		v.input[i] = nan32
 	}
-	data := cases.Recipe(fmt.Sprintf("fuzz %d.%d", f.seed, len(f.values)), 1, batch*rows*cols, 2, 0)
+	data := cases.Recipe(fmt.Sprintf("fuzz %d.%d", f.seed, len(f.values)), 1, batch*rows*cols, scale, offset)
 	v.each(func(i, at int) { v.input[at] = data[i] })
 	f.values = append(f.values, v)
 	return v
@@ -149,7 +157,7 @@ func (v *fuzzValue) gather(words []uint32) []uint32 {
 }
 
 // add plans a step. The case's op has its sizes; params are loaded now.
-func (f *fuzzer) add(c cases.Case, inputs map[string]*fuzzValue, output string, batch, rows, cols int) {
+func (f *fuzzer) add(c cases.Case, inputs map[string]*fuzzValue, output string, batch, rows, cols int) *fuzzStep {
 	c.Name = fmt.Sprintf("step %d: %s to %dx%dx%d", len(f.steps), c.Op.Name(), batch, rows, cols)
 	c.Outputs = []string{output}
 	c = c.In(f.math)
@@ -157,6 +165,24 @@ func (f *fuzzer) add(c cases.Case, inputs map[string]*fuzzValue, output string, 
 	s.out.by = len(f.steps)
 	f.steps = append(f.steps, s)
 	f.values = append(f.values, s.out)
+	return s
+}
+
+// inPlace lets a step begin with a copy of a value where its output comes to lie, which
+// the op has as the argument of the given name, be it the output itself or an input in
+// the same view.
+func (s *fuzzStep) inPlace(before *fuzzValue, name string) {
+	output := s.c.Outputs[0]
+	if name != output {
+		s.c.Same = map[string]string{output: name}
+	}
+	s.first = func(p pass.Pass, at func(*fuzzValue) pass.View, views map[string]pass.View) {
+		views[name] = views[output]
+		p.Do(pass.Copy{From: at(before), To: views[name], Batch: before.batch, Rows: before.rows, Cols: before.cols})
+	}
+	s.known = func(c *cases.Case, words func(*fuzzValue) []uint32) {
+		c.Inputs = append(c.Inputs, cases.Tensor{Name: name, Type: pass.F32, Shape: []int{before.batch, before.rows, before.cols}, Words: words(before)})
+	}
 }
 
 // run makes the recording, runs it in several ways, and compares.
@@ -170,6 +196,9 @@ func (f *fuzzer) run() {
 	f.fresh(f.n(3), f.n(20), f.n(40))
 	for range 3 + f.random.IntN(8) {
 		f.step()
+	}
+	for _, s := range f.steps {
+		s.caches = emptyCaches(f, ses, s.c)
 	}
 	last := len(f.steps) - 1
 	all := f.execute(ses, false, func(int) bool { return true })
@@ -229,18 +258,19 @@ func (f *fuzzer) execute(ses pass.Session, parts bool, wanted func(step int) boo
 }
 
 func (f *fuzzer) record(p pass.Pass, s *fuzzStep, buffers map[*fuzzValue]pass.Buffer, parts bool) {
-	views := map[string]pass.View{}
-	place := func(name string, v *fuzzValue) {
-		views[name] = v.view
-		at := views[name]
-		at.Buffer = buffers[v]
-		views[name] = at
+	at := func(v *fuzzValue) pass.View {
+		view := v.view
+		view.Buffer = buffers[v]
+		return view
 	}
+	views := map[string]pass.View{s.c.Outputs[0]: at(s.out)}
 	for name, v := range s.inputs {
-		place(name, v)
+		views[name] = at(v)
 	}
-	place(s.c.Outputs[0], s.out)
-	op, err := s.c.Bind(views, s.param, nil)
+	if s.first != nil {
+		s.first(p, at, views)
+	}
+	op, err := s.c.Bind(views, s.param, s.caches)
 	ok(f, err, f.what+": bind")
 	if !parts {
 		p.Do(op)
@@ -272,6 +302,9 @@ func (f *fuzzer) judge(s *fuzzStep, all map[*fuzzValue][]uint32) {
 	f.Helper()
 	for name, v := range s.inputs {
 		s.c.Inputs = append(s.c.Inputs, cases.Tensor{Name: name, Type: pass.F32, Shape: []int{v.batch, v.rows, v.cols}, Words: v.gather(all[v])})
+	}
+	if s.known != nil {
+		s.known(&s.c, func(v *fuzzValue) []uint32 { return v.gather(all[v]) })
 	}
 	want, err := s.c.Want()
 	ok(f, err, f.what+": truth")

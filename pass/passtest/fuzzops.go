@@ -17,7 +17,14 @@ func (f *fuzzer) step() {
 	same := func(op pass.Op, params ...cases.Param) {
 		f.add(cases.Case{Op: op, Params: params}, one, "Y", x.batch, x.rows, x.cols)
 	}
-	switch f.random.IntN(18) {
+	inPlace := func(op pass.Op, params ...cases.Param) { // or not
+		if f.random.IntN(2) == 0 {
+			same(op, params...)
+			return
+		}
+		f.add(cases.Case{Op: op, Params: params}, nil, "Y", x.batch, x.rows, x.cols).inPlace(x, "X")
+	}
+	switch f.random.IntN(24) {
 	case 0, 1:
 		f.gemm(x)
 	case 2:
@@ -37,11 +44,11 @@ func (f *fuzzer) step() {
 		}
 		f.add(cases.Case{Op: a}, map[string]*fuzzValue{"A": x, "B": f.like(x, batch, rows, x.cols)}, "Y", x.batch, x.rows, x.cols)
 	case 6:
-		same(pass.Scale{Batch: x.batch, Rows: x.rows, Cols: x.cols, Factor: float32(f.random.IntN(7)-3) / 2})
+		inPlace(pass.Scale{Batch: x.batch, Rows: x.rows, Cols: x.cols, Factor: float32(f.random.IntN(7)-3) / 2})
 	case 7:
-		same(pass.LayerNorm{Batch: x.batch, Rows: x.rows, Cols: x.cols, Eps: 0.01}, f.norm(x.cols))
+		inPlace(pass.LayerNorm{Batch: x.batch, Rows: x.rows, Cols: x.cols, Eps: 0.01}, f.norm(x.cols))
 	case 8:
-		same(pass.GroupNorm{Batch: x.batch, Rows: x.rows, Cols: x.cols, Eps: 0.01, Lengths: f.lengths(x)}, f.norm(x.cols))
+		inPlace(pass.GroupNorm{Batch: x.batch, Rows: x.rows, Cols: x.cols, Eps: 0.01, Lengths: f.lengths(x)}, f.norm(x.cols))
 	case 9:
 		pool := f.n(min(3, x.rows))
 		op := pass.PoolNorm{Batch: x.batch, Rows: x.rows, Cols: x.cols, Pool: pool, Abs: f.random.IntN(2) == 0, Eps: 0.01, Epilogue: pass.Leaky(0.125)}
@@ -60,6 +67,18 @@ func (f *fuzzer) step() {
 		f.permute(x)
 	case 16:
 		f.conv2D(x)
+	case 17:
+		f.rope(x)
+	case 18:
+		f.residual(x)
+	case 19:
+		f.cached(x)
+	case 20:
+		f.lookup(x)
+	case 21:
+		f.stats(x)
+	case 22:
+		f.copied(x)
 	default:
 		f.depthwise(x)
 	}

@@ -70,6 +70,7 @@ func checks() []check {
 		{"chain/overlapping-reads", overlappingReads},
 		{"chain/stacked", stackedViews},
 		{"chain/loop", greedyLoop},
+		{"chain/shared-reads", sharedReads},
 		{"sessions/recordings", twoRecordings},
 		{"sessions/interleaved", interleavedSessions},
 		{"sessions/goroutines", parallelSessions},

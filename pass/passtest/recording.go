@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -115,7 +116,7 @@ func badWeights(t testing.TB, s *suite) {
 	matrix := func(n, k int) pass.Tensor { return pass.Float32s("m", make([]float32, n*k), n, k) }
 	broken := pass.Tensor{Name: "broken", Type: pass.F32, Shape: []int{2, 2}, Data: failingReader{}}
 	short := pass.Tensor{Name: "short", Type: pass.F32, Shape: []int{2, 2}, Data: strings.NewReader("abc")}
-	huge := pass.Tensor{Name: "huge", Type: pass.F32, Shape: []int{1 << 40, 1 << 40}, Data: strings.NewReader("abc")}
+	huge := pass.Tensor{Name: "huge", Type: pass.F32, Shape: []int{math.MaxInt / 4, 8}, Data: strings.NewReader("abc")}
 	for _, row := range []struct {
 		name string
 		w    pass.Weights

@@ -265,6 +265,9 @@ func (g *toyProgram) each(a pass.Arg, f func(at int)) {
 	if g.s.h.fault == "strides ignored" {
 		v.RowStride, v.BatchStride = a.Cols, a.Rows*a.Cols
 	}
+	if g.s.h.fault == "offsets ignored" {
+		v.Offset = 0
+	}
 	for b := range a.Batch {
 		for r := range a.Rows {
 			for j := range a.Cols {

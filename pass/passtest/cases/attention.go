@@ -17,7 +17,7 @@ func attentionKind() kind {
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			a := op.Op.(pass.Attention)
 			x := truth.Keyed{Q: d.values("Q"), K: d.values("K"), V: d.values("V"), Q2: d.values("Q2"), Positions: d.values("Positions")}
-			keys := d.items("KeyLengths", a.KeyLengths, a.Batch, func(int) int { return a.Keys })
+			keys := d.items("KeyLengths", a.KeyLengths, a.Batch, a.Keys, func(int) int { return a.Keys })
 			o := truth.Attention(a, x, d.lengths(a.Lengths, a.Batch, a.Queries), keys)
 			return []Tensor{result(op, "O", rounded(o))}, nil
 		},

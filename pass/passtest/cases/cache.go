@@ -157,7 +157,7 @@ func appendKind() kind {
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			a := op.Op.(pass.Append)
 			g, k, v := d.cache("Cache")
-			at := d.index("At", a.At, a.Batch)
+			at := d.index("At", a.At, a.Batch, g.Capacity-a.Rows)
 			var after []Tensor
 			for i, held := range [][]float64{k, v} {
 				rows := Tensor{Words: d.words([]string{"K", "V"}[i], 0)}.Float32s()
@@ -178,7 +178,7 @@ func attendKind() kind {
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			a := op.Op.(pass.Attend)
 			g, k, v := d.cache("Cache")
-			o := truth.Attend(a, g, d.values("Q"), k, v, d.index("Keys", a.Keys, a.Batch))
+			o := truth.Attend(a, g, d.values("Q"), k, v, d.index("Keys", a.Keys, a.Batch, g.Capacity))
 			return []Tensor{result(op, "O", rounded(o))}, nil
 		},
 	}

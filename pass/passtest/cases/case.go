@@ -2,6 +2,8 @@ package cases
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/tandem-gpu/tandem/pass"
@@ -102,7 +104,7 @@ func Ops() []string {
 // made-up buffers, its params of no device. The arguments of the result say what
 // shape each tensor has.
 func (c Case) Resolve() (pass.Checked, error) {
-	const huge = 1 << 40 // elements; nothing is allocated
+	const huge = min(1<<40, math.MaxInt>>4) // elements; nothing is allocated
 	views := map[string]pass.View{}
 	for i, name := range c.arguments() {
 		t := pass.F32
@@ -110,12 +112,8 @@ func (c Case) Resolve() (pass.Checked, error) {
 			t = in.Type
 		} else if want, ok := find(c.Wanted, name); ok {
 			t = want.Type
-		} else if c.Op.Name() == "copy" {
-			if from, ok := find(c.Inputs, "From"); ok {
-				t = from.Type
-			}
-		} else if f, ok := c.Op.(pass.Fill); ok && f.Word != 0 || c.Op.Name() == "argmax" {
-			t = pass.U32
+		} else if k, err := kindOf(c.Op.Name()); err == nil && k.element != nil {
+			t = k.element(c)
 		}
 		views[name] = pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: uint32(i + 1), Generation: 1}, t, huge).View()
 	}
@@ -150,6 +148,9 @@ func (c Case) Resolve() (pass.Checked, error) {
 		return pass.Checked{}, fmt.Errorf("cases: %s: %w", c.Name, err)
 	}
 	for _, a := range checked.Args {
+		if rows := bounded(a.Batch, a.Rows); bounded(rows, a.Cols) > most {
+			return pass.Checked{}, invalid("%s: %s: want at most %d elements, given %d×%d×%d", c.Name, a.Name, most, a.Batch, a.Rows, a.Cols)
+		}
 		t, ok := find(c.Inputs, a.Name)
 		if !ok && a.Access&pass.Read != 0 {
 			return pass.Checked{}, invalid("%s: %s: want a tensor, given none", c.Name, a.Name)
@@ -161,7 +162,49 @@ func (c Case) Resolve() (pass.Checked, error) {
 			return pass.Checked{}, invalid("%s: %s: want %d elements for shape %v, given %d", c.Name, a.Name, volume(t.Shape), t.Shape, len(t.Words))
 		}
 	}
+	if k, err := kindOf(c.Op.Name()); err == nil && k.check != nil {
+		if err := k.check(checked, &data{c: c}); err != nil {
+			return pass.Checked{}, err
+		}
+	}
+	for _, want := range c.Wanted {
+		if slices.ContainsFunc(checked.Caches, func(u pass.CacheUse) bool {
+			return u.Access&pass.Write != 0 && slices.Contains(cacheParts(u.Name), want.Name)
+		}) {
+			continue
+		}
+		a, ok := argument(checked, want.Name)
+		shape := []int{a.Batch, a.Rows, a.Cols}
+		switch {
+		case !ok || a.Access&pass.Write == 0:
+			return pass.Checked{}, invalid("%s: wanted %s: want an output of the op", c.Name, want.Name)
+		case !sameShape(want.Shape, shape) || len(want.Words) != volume(shape):
+			return pass.Checked{}, invalid("%s: wanted %s: want shape %v, given %v with %d elements", c.Name, want.Name, shape, want.Shape, len(want.Words))
+		case want.Type != a.View.Buffer.Type():
+			return pass.Checked{}, invalid("%s: wanted %s: want type %v, given %v", c.Name, want.Name, a.View.Buffer.Type(), want.Type)
+		}
+	}
 	return checked, nil
+}
+
+func argument(op pass.Checked, name string) (pass.Arg, bool) {
+	i := slices.IndexFunc(op.Args, func(a pass.Arg) bool { return a.Name == name })
+	if i < 0 {
+		return pass.Arg{}, false
+	}
+	return op.Args[i], true
+}
+
+// most is how many elements an argument of a case may have.
+const most = 1 << 26
+
+// bounded multiplies sizes, of which 0 counts as 1, up to something over most.
+func bounded(a, b int) int {
+	a, b = max(a, 1), max(b, 1)
+	if a > most/b {
+		return most + 1
+	}
+	return a * b
 }
 
 // arguments returns the names of all tensors that become views, inputs first.
@@ -203,11 +246,7 @@ func (c Case) Want() ([]Tensor, error) {
 		if !ok {
 			return nil, invalid("%s: %s: no wanted values", c.Name, a.Name)
 		}
-		shape := []int{a.Batch, a.Rows, a.Cols}
-		if !sameShape(t.Shape, shape) || len(t.Words) != volume(shape) {
-			return nil, invalid("%s: wanted %s: want shape %v, given %v with %d elements", c.Name, a.Name, shape, t.Shape, len(t.Words))
-		}
-		t.Shape = shape
+		t.Shape = []int{a.Batch, a.Rows, a.Cols}
 		out = append(out, t)
 	}
 	for _, h := range checked.Caches {

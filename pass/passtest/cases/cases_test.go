@@ -113,6 +113,15 @@ func TestCompare(t *testing.T) {
 		err := Compare(F32("y", got), want, ExactTolerance).Err(ExactTolerance)
 		require.ErrorContains(t, err, row.says)
 	}
+	// Logarithms: a quiet power may be far off, but not in sight of the loudest.
+	log := Tolerance{L2: 5e-6, Max: 2e-5, Log: 1}
+	powers := F32("y", []float32{10, 9, -5}, 3)
+	require.NoError(t, Compare(F32("y", []float32{10, 9, -4.9}), powers, log).Err(log))
+	require.ErrorContains(t, Compare(F32("y", []float32{10, 9, 1}), powers, log).Err(log), "largest error of a power 0.00012")
+	require.ErrorContains(t, Compare(F32("y", []float32{10, 9.001, -5}), powers, log).Err(log), "power")
+	require.ErrorContains(t, Compare(F32("y", []float32{10, 9, float32(math.NaN())}), powers, log).Err(log), "element 2")
+	log.Log = 1e9 // nothing is far below: as without
+	require.ErrorContains(t, Compare(F32("y", []float32{10, 9, -4.9}), powers, log).Err(log), "relative L2")
 	zero := F32("y", []float32{float32(math.Copysign(0, -1))})
 	require.Error(t, Compare(zero, F32("y", []float32{0}, 1), Tolerance{Match: Values}).Err(Tolerance{Match: Values}))
 	require.NoError(t, Compare(zero, F32("y", []float32{0}, 1), ExactTolerance).Err(ExactTolerance))

@@ -15,12 +15,25 @@ func conv1DKind() kind {
 		sizes:   map[string][3]string{"X": {"Batch", "In", ""}},
 		weights: (*weightReader).conv,
 		list:    conv1DEntries,
+		check: func(op pass.Checked, d *data) error {
+			v := op.Op.(pass.Conv1D)
+			for b, n := range convLengths(v, d) {
+				if pad := max(v.PadLeft, v.PadRight); v.Padding == pass.PadReflect && n > 0 && n <= pad {
+					return invalid("%s: Lengths: item %d: want more than the %d steps to reflect, or 0, given %d", d.c.Name, b, pad, n)
+				}
+			}
+			return d.err
+		},
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			v := op.Op.(pass.Conv1D)
-			lengths := d.items("Lengths", v.Lengths, v.Batch, func(int) int { return v.In })
+			lengths := convLengths(v, d)
 			return []Tensor{result(op, "Y", rounded(truth.Conv1D(v, d.conv("W"), d.values("X"), lengths, d.values("Y"))))}, d.err
 		},
 	}
+}
+
+func convLengths(v pass.Conv1D, d *data) []int {
+	return d.items("Lengths", v.Lengths, v.Batch, v.In, func(int) int { return v.In })
 }
 
 // conv decodes the weights of a field.

@@ -188,7 +188,7 @@ func ReadDir(dir string) (Case, error) {
 	if err != nil {
 		return Case{}, fmt.Errorf("cases: %s: %w", dir, err)
 	}
-	if _, err := c.Want(); err != nil {
+	if _, err := c.Resolve(); err != nil {
 		return Case{}, fmt.Errorf("cases: %s: %w", dir, err)
 	}
 	return c, nil

@@ -205,6 +205,9 @@ func TestBadFolders(t *testing.T) {
 	t.Parallel()
 	a := floatTensor("A", make([]float32, 6), 2, 3)
 	w := floatTensor("W", make([]float32, 6), 2, 3)
+	conv := func(more safetensors.Tensor) []safetensors.Tensor {
+		return []safetensors.Tensor{floatTensor("X", make([]float32, 4), 4, 1), floatTensor("W", make([]float32, 1), 1, 1, 1), more}
+	}
 	for _, row := range []struct {
 		json    string
 		tensors []safetensors.Tensor
@@ -235,8 +238,25 @@ func TestBadFolders(t *testing.T) {
 		{`{"op": "gemm", "same": {"C": "B"}}`, []safetensors.Tensor{a, w}, []string{"same", "C", `"B"`}},
 		{`{"op": "gemm", "outputs": ["D"]}`, []safetensors.Tensor{a, w}, []string{`"D"`}},
 		{`{"op": "copy"}`, []safetensors.Tensor{floatTensor("From", nil, 0, 2)}, []string{"Rows"}},
+		{`{"op": "rope", "fields": {"Heads": 1, "HeadDim": 2, "Style": "wholes"}}`, nil, []string{"Style", "halves", "wholes"}},
+		{`{"op": "rope", "fields": {"Heads": 1, "HeadDim": 2}, "params": {"Table": {"Rot": "two"}}}`, nil, []string{"Table", "Rot", "whole number"}},
+		{`{"op": "rope", "fields": {"Heads": 1, "HeadDim": 2}, "params": {"Table": {"Turns": 2}}}`, nil, []string{"Table", "Positions", "Turns"}},
+		{`{"op": "rope", "fields": {"Heads": 1, "HeadDim": 2}, "params": {"Table": {"Positions": 2, "Rot": 2, "Base": 10}, "W": {}}}`, nil, []string{"params", `"W"`}},
+		{`{"op": "attention", "fields": {"Heads": 1, "HeadDim": 4, "Mask": "band(1)"}}`, nil, []string{"Mask", "band(left,right)"}},
+		{`{"op": "attention", "fields": {"Heads": 1, "HeadDim": 4}, "caches": {"Cache": {"heads": 1}}}`, nil, []string{"caches", `"Cache"`}},
+		{`{"op": "permute", "fields": {"Dims": 4, "Order": [0, 1, 2, 3]}}`, nil, []string{"Dims", "list of whole numbers"}},
+		{`{"op": "attend", "caches": {"Cache": {"heads": 1, "headDim": 4}}}`, nil, []string{"Cache.K"}},
+		{`{"op": "attend", "caches": {"Cache": {"heads": 1, "headDim": 4, "type": "F64"}}}`, []safetensors.Tensor{floatTensor("Cache.K", make([]float32, 8), 1, 2, 4)}, []string{"F64"}},
+		{`{"op": "attend", "caches": {"Cache": {"heads": 1, "headDim": 4}}}`, []safetensors.Tensor{floatTensor("Cache.K", make([]float32, 8), 1, 2, 4), floatTensor("Cache.V", make([]float32, 4), 1, 1, 4)}, []string{"8 keys and values", "8 and 4"}},
 		{`{"op": "conv1d"}`, []safetensors.Tensor{floatTensor("X", make([]float32, 4), 4, 1), floatTensor("W", make([]float32, 1), 1, 1, 1), floatTensor("Lengths", []float32{1}, 1)}, []string{"Lengths", "whole numbers"}},
 		{`{"op": "conv1d"}`, []safetensors.Tensor{floatTensor("X", make([]float32, 4), 4, 1), floatTensor("W", make([]float32, 1), 1, 1, 1), safetensors.Int64s("Lengths", []int64{-1}, 1)}, []string{"Lengths", "-1"}},
+		{`{"op": "conv1d"}`, conv(safetensors.Int64s("Lengths", []int64{5}, 1)), []string{"Lengths", "4", "5"}},
+		{`{"op": "conv1d", "fields": {"Padding": "reflect", "PadLeft": 2}}`, conv(safetensors.Int64s("Lengths", []int64{2}, 1)), []string{"Lengths", "reflect"}},
+		{`{"op": "conv1d"}`, conv(safetensors.Int64s("want.Y", []int64{1, 2, 3, 4}, 4, 1)), []string{"Y", "F32", "U32"}},
+		{`{"op": "conv1d", "outputs": ["Y"]}`, conv(floatTensor("want.X", []float32{1, 2, 3, 4}, 4, 1)), []string{"wanted X"}},
+		{`{"op": "copy", "fields": {"Rows": 2}}`, []safetensors.Tensor{floatTensor("From", make([]float32, 6), 3, 2), safetensors.Int64s("FromRow", []int64{2})}, []string{"FromRow", "1", "2"}},
+		{`{"op": "fill", "fields": {"Rows": 1000000, "Cols": 1000000}}`, nil, []string{"To", "at most"}},
+		{`{"op": "copy", "fields": {"Rows": 1, "Batch": 999999999, "Cols": 0}}`, []safetensors.Tensor{floatTensor("From", nil, 3, 0)}, []string{"From", "at most"}},
 	} {
 		_, err := ReadDir(writeFolder(t, row.json, row.tensors...))
 		require.ErrorIs(t, err, pass.ErrInvalid, row.json)

@@ -18,9 +18,13 @@ type kind struct {
 	needs   []string                                  // fields that a folder may not leave out
 	weights func(*weightReader) (pass.Weights, error) // of its params; nil: none
 	spare   []string                                  // params that may be missing
+	element func(Case) pass.DType                     // type of outputs; nil: F32
 	list    func() []Entry
-	truth   func(pass.Checked, *data) ([]Tensor, error)
-	match   func(Case) Tolerance // zero: as the math says; nil: always
+	// check looks at numbers that only package truth would stumble over; nil: there are
+	// none.
+	check func(pass.Checked, *data) error
+	truth func(pass.Checked, *data) ([]Tensor, error)
+	match func(Case) Tolerance // zero: as the math says; nil: always
 }
 
 // kinds lists the ops that have cases, family by family.
@@ -81,23 +85,27 @@ func (d *data) same(name string) string {
 	return name
 }
 
-// items returns one number for each item: from the device, fixed, or the default.
-func (d *data) items(name string, fixed pass.Items, batch int, otherwise func(b int) int) []int {
-	if t, ok := find(d.c.Inputs, name); ok {
-		return t.ints()
-	}
-	if !fixed.IsZero() {
-		return fixed.Fixed()
-	}
+// items returns one number for each item, from 0 to most: from the device, fixed, or
+// the default.
+func (d *data) items(name string, fixed pass.Items, batch, most int, otherwise func(b int) int) []int {
 	numbers := make([]int, batch)
+	t, onDevice := find(d.c.Inputs, name)
 	for b := range numbers {
-		numbers[b] = otherwise(b)
+		switch {
+		case onDevice:
+			numbers[b] = int(t.Words[b])
+		case !fixed.IsZero():
+			numbers[b] = fixed.Fixed()[b]
+		default:
+			numbers[b] = otherwise(b)
+		}
+		d.check(name, b, numbers[b], most)
 	}
 	return numbers
 }
 
-// index returns an index for each item.
-func (d *data) index(name string, x pass.Index, batch int) []int {
+// index returns an index for each item, from 0 to most.
+func (d *data) index(name string, x pass.Index, batch, most int) []int {
 	numbers := make([]int, batch)
 	t, ok := find(d.c.Inputs, name)
 	for b := range numbers {
@@ -109,13 +117,21 @@ func (d *data) index(name string, x pass.Index, batch int) []int {
 		default:
 			numbers[b] = int(t.Words[b]) + x.Addend()
 		}
+		d.check(name, b, numbers[b], most)
 	}
 	return numbers
 }
 
 // lengths returns one number for each item: those of Lengths, or n.
 func (d *data) lengths(fixed pass.Items, batch, n int) []int {
-	return d.items("Lengths", fixed, batch, func(int) int { return n })
+	return d.items("Lengths", fixed, batch, n, func(int) int { return n })
+}
+
+// check keeps the first number that is out of its range: package truth trusts them.
+func (d *data) check(name string, item, n, most int) {
+	if n > most && d.err == nil {
+		d.err = invalid("%s: %s: item %d: want 0 to %d, given %d", d.c.Name, name, item, most, n)
+	}
 }
 
 func (d *data) weights(field string) pass.Weights {
@@ -137,12 +153,8 @@ func (d *data) decode(t pass.Tensor) []float64 {
 
 // result makes the wanted tensor of an argument.
 func result(op pass.Checked, name string, words []uint32) Tensor {
-	for _, a := range op.Args {
-		if a.Name == name {
-			return Tensor{name, a.View.Buffer.Type(), []int{a.Batch, a.Rows, a.Cols}, words}
-		}
-	}
-	return Tensor{Name: name}
+	a, _ := argument(op, name)
+	return Tensor{name, a.View.Buffer.Type(), []int{a.Batch, a.Rows, a.Cols}, words}
 }
 
 func widen(values []float32) []float64 {

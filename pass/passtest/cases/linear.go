@@ -2,6 +2,7 @@ package cases
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases/truth"
@@ -34,10 +35,12 @@ func embedKind() kind {
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			e := op.Op.(pass.Embed)
 			var positions truth.Linear
+			most := math.MaxInt
 			if d.weights("Positions") != nil {
 				positions = d.linear("Positions")
+				most = positions.N - e.Rows
 			}
-			idRow, pos := d.index("IDRow", e.IDRow, e.Batch), d.index("Pos", e.Pos, e.Batch)
+			idRow, pos := d.index("IDRow", e.IDRow, e.Batch, e.IDRows-e.Rows), d.index("Pos", e.Pos, e.Batch, most)
 			out := truth.Embed(e, d.linear("Table"), positions, d.words("IDs", 0), idRow, pos)
 			return []Tensor{result(op, "Out", rounded(out))}, d.err
 		},

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases/truth"
@@ -15,14 +16,30 @@ func lstmKind() kind {
 		sizes:   map[string][3]string{"X": {"Batch", "Time", ""}, "H0": {"States", "", ""}, "H": {"States", "", ""}},
 		weights: (*weightReader).lstm,
 		list:    lstmEntries,
+		check:   lstmCheck,
 		truth:   lstmTruth,
 	}
 }
 
+func lstmNumbers(l pass.LSTM, d *data) (lengths, rows []int) {
+	lengths = d.items("Lengths", l.Lengths, l.Batch, l.Time, func(int) int { return l.Time })
+	rows = d.items("StateRows", l.StateRows, l.Batch, l.States-1, func(b int) int { return b })
+	return lengths, rows
+}
+
+func lstmCheck(op pass.Checked, d *data) error {
+	_, rows := lstmNumbers(op.Op.(pass.LSTM), d)
+	for b, row := range rows {
+		if slices.Contains(rows[:b], row) {
+			return invalid("%s: StateRows: item %d: row %d is given twice", d.c.Name, b, row)
+		}
+	}
+	return d.err
+}
+
 func lstmTruth(op pass.Checked, d *data) ([]Tensor, error) {
 	l := op.Op.(pass.LSTM)
-	lengths := d.items("Lengths", l.Lengths, l.Batch, func(int) int { return l.Time })
-	rows := d.items("StateRows", l.StateRows, l.Batch, func(b int) int { return b })
+	lengths, rows := lstmNumbers(l, d)
 	w := d.recurrent("W")
 	initial := truth.State{H: d.values("H0"), C: d.values("C0")}
 	var before truth.State
@@ -123,7 +140,7 @@ func (s lstmSpec) make(name string) Case {
 	state := func(field string, scale float32) {
 		t := F32(field, Recipe(name+"/"+field, 1, states*row, scale, 0), states, s.layers*s.directions, s.hidden)
 		for r := range states { // a row that no item uses is neither read nor written
-			if s.rows != nil && !contains(s.rows, r) {
+			if s.rows != nil && !slices.Contains(s.rows, r) {
 				for i := range row {
 					t.Words[r*row+i] = nan | uint32(i)
 				}
@@ -155,15 +172,6 @@ func (s lstmSpec) make(name string) Case {
 		s.special(&c)
 	}
 	return c
-}
-
-func contains(numbers []int, n int) bool {
-	for _, m := range numbers {
-		if m == n {
-			return true
-		}
-	}
-	return false
 }
 
 func lstmEntries() []Entry {

@@ -15,11 +15,19 @@ func copyKind() kind {
 		keeps:   []string{"To"},
 		sizes:   map[string][3]string{"From": {"Batch", "FromRows", "Cols"}, "To": {"", "ToRows", ""}},
 		needs:   []string{"Rows"},
-		list:    copyEntries,
+		element: func(c Case) pass.DType {
+			from, _ := find(c.Inputs, "From")
+			return from.Type
+		},
+		list: copyEntries,
+		check: func(op pass.Checked, d *data) error {
+			copyRows(op.Op.(pass.Copy), d)
+			return d.err
+		},
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			m := op.Op.(pass.Copy)
 			before := d.words("To", m.Batch*m.ToRows*m.Cols)
-			fromRow, toRow := d.index("FromRow", m.FromRow, m.Batch), d.index("ToRow", m.ToRow, m.Batch)
+			fromRow, toRow := copyRows(m, d)
 			return []Tensor{result(op, "To", truth.Copy(m, d.words("From", 0), before, fromRow, toRow, m.FromRows, m.ToRows))}, nil
 		},
 		match: func(Case) Tolerance { return Tolerance{Match: Bits} },
@@ -65,12 +73,22 @@ func advanceKind() kind {
 	}
 }
 
+func copyRows(m pass.Copy, d *data) (from, to []int) {
+	return d.index("FromRow", m.FromRow, m.Batch, m.FromRows-m.Rows), d.index("ToRow", m.ToRow, m.Batch, m.ToRows-m.Rows)
+}
+
 func fillKind() kind {
 	return kind{
 		zero:    pass.Fill{},
 		outputs: []string{"To"},
 		sizes:   map[string][3]string{"To": {"Batch", "Rows", "Cols"}},
-		list:    fillEntries,
+		element: func(c Case) pass.DType {
+			if c.Op.(pass.Fill).Word != 0 {
+				return pass.U32
+			}
+			return pass.F32
+		},
+		list: fillEntries,
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			f := op.Op.(pass.Fill)
 			words := make([]uint32, f.Batch*f.Rows*f.Cols)

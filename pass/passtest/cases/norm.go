@@ -24,7 +24,7 @@ func layerNormKind() kind {
 			outputs := []Tensor{result(op, "Y", rounded(y))}
 			if !l.Rotated.IsZero() {
 				table := d.weights("Table").(pass.RopeWeights)
-				turned := truth.Turn(table, pass.RopeHalves, y, l.Rows, l.Heads, l.Cols/l.Heads, d.index("Pos", l.Pos, l.Batch))
+				turned := truth.Turn(table, pass.RopeHalves, y, l.Rows, l.Heads, l.Cols/l.Heads, d.index("Pos", l.Pos, l.Batch, table.Positions-l.Rows))
 				outputs = append(outputs, result(op, "Rotated", rounded(turned)))
 			}
 			return outputs, d.err

@@ -18,7 +18,7 @@ func ropeKind() kind {
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			r := op.Op.(pass.Rope)
 			table := d.weights("Table").(pass.RopeWeights)
-			y := truth.Turn(table, r.Style, d.values("X"), r.Rows, r.Heads, r.HeadDim, d.index("Pos", r.Pos, r.Batch))
+			y := truth.Turn(table, r.Style, d.values("X"), r.Rows, r.Heads, r.HeadDim, d.index("Pos", r.Pos, r.Batch, table.Positions-r.Rows))
 			return []Tensor{result(op, "X", rounded(y))}, nil
 		},
 		match: func(Case) Tolerance { return ExactTolerance },

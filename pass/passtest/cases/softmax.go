@@ -40,11 +40,12 @@ func argmaxKind() kind {
 		outputs: []string{"IDs"},
 		keeps:   []string{"IDs"},
 		sizes:   map[string][3]string{"X": {"Batch", "Rows", "Cols"}, "IDs": {"", "IDRows", ""}},
+		element: func(Case) pass.DType { return pass.U32 },
 		list:    argmaxEntries,
 		truth: func(op pass.Checked, d *data) ([]Tensor, error) {
 			a := op.Op.(pass.Argmax)
 			before := d.words("IDs", a.Batch*a.IDRows)
-			ids := truth.Argmax(a, d.values("X"), before, d.index("ToRow", a.ToRow, a.Batch))
+			ids := truth.Argmax(a, d.values("X"), before, d.index("ToRow", a.ToRow, a.Batch, a.IDRows-a.Rows))
 			return []Tensor{result(op, "IDs", ids)}, nil
 		},
 		match: func(Case) Tolerance { return Tolerance{Match: Bits} },

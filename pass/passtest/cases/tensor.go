@@ -44,14 +44,6 @@ func (t Tensor) float64s() []float64 {
 	return values
 }
 
-func (t Tensor) ints() []int {
-	values := make([]int, len(t.Words))
-	for i, w := range t.Words {
-		values[i] = int(w)
-	}
-	return values
-}
-
 // volume returns the number of elements of a shape.
 func volume(shape []int) int {
 	n := 1

@@ -48,13 +48,6 @@ type callbackInfo struct {
 	userdata2 uintptr
 }
 
-type uncapturedInfo struct {
-	next      unsafe.Pointer
-	callback  uintptr
-	userdata1 uintptr
-	userdata2 uintptr
-}
-
 type futureWait struct {
 	future    uint64
 	completed uint32
@@ -76,12 +69,21 @@ type togglesDescriptor struct {
 	disabled      **byte
 }
 
+type functionInfo struct {
+	next      unsafe.Pointer
+	callback  uintptr
+	userdata1 uintptr
+	userdata2 uintptr
+}
+
+// cacheDescriptor has the two functions as such, without the infos around them, in
+// libraries of 2025. There the place of load's callback is store's function, which
+// onLoad recognises.
 type cacheDescriptor struct {
 	chained
 	isolationKey text
-	load         uintptr
-	store        uintptr
-	userdata     uintptr
+	load         functionInfo
+	store        functionInfo
 }
 
 type adapterOptions struct {
@@ -105,11 +107,6 @@ type matrixConfigs struct {
 	chained
 	count   uintptr
 	entries unsafe.Pointer
-}
-
-type supportedFeatures struct {
-	count uintptr
-	list  *uint32
 }
 
 type limits struct {
@@ -157,7 +154,7 @@ type deviceDescriptor struct {
 	queueNext    unsafe.Pointer
 	queueLabel   text
 	lost         callbackInfo
-	uncaptured   uncapturedInfo
+	uncaptured   functionInfo
 }
 
 type bufferDescriptor struct {
@@ -170,21 +167,20 @@ type bufferDescriptor struct {
 }
 
 type layoutEntry struct {
-	next       unsafe.Pointer
+	_          unsafe.Pointer
 	binding    uint32
 	_          uint32
 	visibility uint64
-	arraySize  uint32
-	_          uint32
-	buffer     struct {
-		next           unsafe.Pointer
-		kind           uint32
-		dynamic        uint32
-		minBindingSize uint64
-	}
-	sampler        [2]uint64
-	texture        [3]uint64
-	storageTexture [3]uint64
+	_          uint64
+	buffer     bufferLayout
+	_          [8]uint64 // layouts of samplers and textures: none
+}
+
+type bufferLayout struct {
+	_              unsafe.Pointer
+	kind           uint32
+	dynamic        uint32
+	minBindingSize uint64
 }
 
 type layoutDescriptor struct {
@@ -195,14 +191,13 @@ type layoutDescriptor struct {
 }
 
 type groupEntry struct {
-	next        unsafe.Pointer
-	binding     uint32
-	_           uint32
-	buffer      handle
-	offset      uint64
-	size        uint64
-	sampler     handle
-	textureView handle
+	_       unsafe.Pointer
+	binding uint32
+	_       uint32
+	buffer  handle
+	offset  uint64
+	size    uint64
+	_       [2]handle // sampler and texture: none
 }
 
 type groupDescriptor struct {
@@ -271,8 +266,6 @@ const (
 
 	lostDestroyed = 2
 	lostCancelled = 3
-
-	pipelineValidationError = 3
 
 	backendD3D12  = 4
 	backendMetal  = 5

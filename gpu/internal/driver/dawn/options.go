@@ -9,10 +9,10 @@ import (
 
 // The environment variables that [FromEnvironment] reads.
 const (
-	EnvLibrary      = "TANDEM_DAWN"            // path of the library
-	EnvNoRobustness = "TANDEM_DAWN_UNCHECKED"  // 1: kernels' indices go unchecked
-	EnvNoNVIDIAF16  = "TANDEM_DAWN_NVIDIA_F16" // 0: no f16 on NVIDIA devices under Vulkan
-	EnvCache        = "TANDEM_DAWN_CACHE"      // folder of compiled kernels; "off": none
+	EnvLibrary   = "TANDEM_DAWN"            // path of the library
+	EnvUnchecked = "TANDEM_DAWN_UNCHECKED"  // 1: kernels' indices go unchecked
+	EnvNVIDIAF16 = "TANDEM_DAWN_NVIDIA_F16" // 0: no f16 on NVIDIA devices under Vulkan
+	EnvCache     = "TANDEM_DAWN_CACHE"      // folder of compiled kernels; "off": none
 )
 
 // Options configures the provider.
@@ -29,7 +29,7 @@ type Options struct {
 	// Cache is the folder in which compiled kernels are kept for the next start; empty:
 	// one in the user's cache folder; "off": nothing is kept.
 	Cache string
-	// Debug turns on the validation layers of the system where they are installed.
+	// Debug lets the library print to standard error while it looks for adapters.
 	Debug bool
 }
 
@@ -45,7 +45,7 @@ func (o Options) FromEnvironment(getenv func(string) string) (Options, error) {
 		name  string
 		value *bool
 		sense bool
-	}{{EnvNoRobustness, &o.Unchecked, true}, {EnvNoNVIDIAF16, &o.NoNVIDIAF16, false}} {
+	}{{EnvUnchecked, &o.Unchecked, true}, {EnvNVIDIAF16, &o.NoNVIDIAF16, false}} {
 		text := getenv(v.name)
 		if text == "" || *v.value {
 			continue

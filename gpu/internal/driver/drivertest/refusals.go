@@ -158,6 +158,11 @@ func testRefusedGroups(t *testing.T, b *bench) {
 	}
 	_, err := b.CreateBindGroup(0, []driver.Binding{src})
 	b.invalid(err, "no pipeline")
+
+	wide := b.Limits().MaxUniformBindingSize + 16
+	uniforms := b.buffer(wide, driver.Uniform)
+	_, err = b.CreateBindGroup(b.pipeline(addUniform), []driver.Binding{src, {Buffer: uniforms, Size: wide}})
+	b.invalid(err, "over the limit for uniforms")
 	b.works()
 }
 

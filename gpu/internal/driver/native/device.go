@@ -37,6 +37,9 @@ type device struct {
 	native *wgpu.Device
 	ref    unsafe.Pointer // of native
 	queue  unsafe.Pointer
+	// stretch is how many commands go to the device at a time; 0: all. A software device
+	// runs what it is given before the call returns, and the lock is held meanwhile.
+	stretch C.size_t
 
 	// mu covers all calls into the library and everything below. The library keeps one
 	// stack of error scopes a device: without it an error would land on another
@@ -68,8 +71,14 @@ func newDevice(a adapter, ref unsafe.Pointer, state *C.tandem_state, cerror *C.t
 		book: guard.New[*wgpu.Buffer, *wgpu.ComputePipeline, *wgpu.BindGroup, *wgpu.QuerySet](limits, features, budget),
 	}
 	d.idle.L = &d.mu
+	if a.Type != driver.CPU {
+		d.stretch = 192
+	}
 	return d
 }
+
+// setStretch is for tests.
+func (d *device) setStretch(commands int) { d.stretch = C.size_t(commands) }
 
 func (d *device) Limits() driver.Limits    { return d.book.Limits() }
 func (d *device) Features() driver.Feature { return d.book.Features() }

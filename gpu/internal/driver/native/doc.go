@@ -7,7 +7,9 @@
 // the binding makes adapters, buffers, layouts and pipelines; and a small shim in C does
 // what the binding cannot do safely: the instance, the device with its callbacks, mapping,
 // and whole submissions in one call. One mutex a device covers every call into the library,
-// and is never held while waiting: a wait polls in slices and backs off.
+// and is never held while waiting: a wait polls in slices and backs off. It is held while
+// the library compiles a pipeline, and while a software driver does a submission's work in
+// the submitting call, as Mesa's does when an earlier one is unfinished.
 //
 // Without cgo, and on other systems, [New] fails and says what still works.
 package native

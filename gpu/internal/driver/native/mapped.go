@@ -9,6 +9,7 @@ import "C"
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -99,13 +100,16 @@ func (d *device) unmap(buffer unsafe.Pointer) error {
 	return d.take("unmap")
 }
 
-// dispose frees the mapping's state once the library can no longer write to it.
+// dispose frees the mapping's state once the library can no longer write to it, and
+// with it what earlier calls had to leave behind.
 func (d *device) dispose(m *C.tandem_mapping) {
-	if m.finished != 0 {
+	d.orphans = slices.DeleteFunc(append(d.orphans, m), func(m *C.tandem_mapping) bool {
+		if m.finished == 0 {
+			return false
+		}
 		C.free(unsafe.Pointer(m))
-		return
-	}
-	d.orphans = append(d.orphans, m)
+		return true
+	})
 }
 
 func (d *device) mapFailure(usage driver.BufferUsage, o *guard.Buffer[*wgpu.Buffer], status uint32) error {

@@ -150,7 +150,7 @@ func (p *provider) enumerate() (err error) {
 func describe(native *wgpu.Adapter) (adapter, bool) {
 	info := native.GetInfo()
 	a := adapter{native: native, Adapter: driver.Adapter{
-		Vendor: vendorName(info.VendorId), VendorID: info.VendorId, DeviceID: info.DeviceId,
+		Vendor: driver.VendorName(info.VendorId), VendorID: info.VendorId, DeviceID: info.DeviceId,
 		API: apiOf(info.BackendType), Type: typeOf(info),
 	}}
 	a.Name, a.Driver = names(info)

@@ -61,13 +61,8 @@ func TestOpenRefusals(t *testing.T) {
 }
 
 func TestProviderClose(t *testing.T) {
-	p, err := New(Options{})
-	require.NoError(t, err)
-	list, err := p.Adapters(context.Background())
-	if err != nil {
-		t.Skipf("SKIPPED, no WebGPU adapter: %v", err)
-	}
-	d, err := p.Open(context.Background(), list[0].Index, driver.DeviceConfig{})
+	p := newProvider(t)
+	d, err := p.Open(context.Background(), best(t, p).Index, driver.DeviceConfig{})
 	require.NoError(t, err)
 	require.NoError(t, p.Close())
 	require.NoError(t, p.Close())

@@ -195,28 +195,38 @@ static void encode(WGPUCommandEncoder encoder, tandem_command const *commands, s
 	}
 }
 
-int tandem_submit(void *device, void *queue, tandem_state *state, tandem_command const *commands, size_t count, uint64_t serial, tandem_error *error)
+// Encoding a dispatch takes the host about as long as running a small one takes the
+// device, so a long list goes out in stretches, the first one short: the device works on
+// one while the next is encoded. The arguments of all commands were checked before.
+int tandem_submit(void *device, void *queue, tandem_state *state, tandem_command const *commands, size_t count, size_t stretch, uint64_t serial, tandem_error *error)
 {
-	WGPUCommandEncoder encoder;
-	WGPUCommandBuffer buffer = NULL;
 	tandem_mark *mark = &state->ring[serial % TANDEM_RING];
+	size_t first = 0, length = stretch == 0 || count < 2 * stretch ? count : stretch / 4;
 
-	tandem_push(device);
-	encoder = wgpuDeviceCreateCommandEncoder(device, NULL);
-	encode(encoder, commands, count);
-	buffer = wgpuCommandEncoderFinish(encoder, NULL);
-	tandem_pop(device, error);
-	wgpuCommandEncoderRelease(encoder);
-	// Submitting an invalid command buffer aborts the process, and so does submitting
-	// to a device that is gone.
-	if (error->type == 0 && !state->lost && buffer != NULL) {
-		wgpuQueueSubmitForIndex(queue, 1, &buffer);
+	do {
+		WGPUCommandEncoder encoder;
+		WGPUCommandBuffer buffer = NULL;
+
+		tandem_push(device);
+		encoder = wgpuDeviceCreateCommandEncoder(device, NULL);
+		encode(encoder, commands + first, length);
+		buffer = wgpuCommandEncoderFinish(encoder, NULL);
+		tandem_pop(device, error);
+		wgpuCommandEncoderRelease(encoder);
+		// Submitting an invalid command buffer aborts the process, and so does submitting
+		// to a device that is gone.
+		if (error->type == 0 && !state->lost && buffer != NULL)
+			wgpuQueueSubmitForIndex(queue, 1, &buffer);
+		if (buffer != NULL)
+			wgpuCommandBufferRelease(buffer);
+		first += length;
+		length = count - first < 2 * stretch ? count - first : stretch;
+	} while (error->type == 0 && !state->lost && first < count);
+	if (error->type == 0 && !state->lost) {
 		mark->state = state;
 		mark->serial = serial;
 		wgpuQueueOnSubmittedWorkDone(queue, on_done, mark);
 	}
-	if (buffer != NULL)
-		wgpuCommandBufferRelease(buffer);
 	return error->type == 0;
 }
 

@@ -59,7 +59,7 @@ void tandem_push(void *device);
 void tandem_pop(void *device, tandem_error *error);
 void tandem_poll(void *device);
 int tandem_write(void *device, void *queue, void *buffer, uint64_t offset, void const *data, size_t size, tandem_error *error);
-int tandem_submit(void *device, void *queue, tandem_state *state, tandem_command const *commands, size_t count, uint64_t serial, tandem_error *error);
+int tandem_submit(void *device, void *queue, tandem_state *state, tandem_command const *commands, size_t count, size_t stretch, uint64_t serial, tandem_error *error);
 int tandem_map(void *device, void *buffer, uint32_t mode, size_t offset, size_t size, tandem_mapping *mapping, tandem_error *error);
 void tandem_nap(uint32_t nanoseconds);
 void tandem_provoke(void *queue, void *buffer);

@@ -14,6 +14,6 @@ import (
 func New(Options) (driver.Provider, error) {
 	return nil, fmt.Errorf("native: WebGPU through the native library needs cgo: this program was built for %s/%s "+
 		"without it (CGO_ENABLED=0, no C compiler, or a platform the library is not made for); "+
-		"the cpu backend, CUDA and a Dawn library loaded at run time work without cgo: %w",
+		"the cpu backend, and WebGPU through a Dawn library loaded at run time, work without cgo: %w",
 		runtime.GOOS, runtime.GOARCH, pass.ErrNoDevice)
 }

@@ -54,7 +54,7 @@ func (d *device) Submit(commands []driver.Command) (driver.Serial, error) {
 			return 0, fmt.Errorf("native: submit: command %d of %d: %w", i, len(commands), err)
 		}
 	}
-	ok := C.tandem_submit(d.ref, d.queue, d.state, unsafe.SliceData(d.commands), C.size_t(len(commands)), C.uint64_t(d.serial+1), d.cerror)
+	ok := C.tandem_submit(d.ref, d.queue, d.state, unsafe.SliceData(d.commands), C.size_t(len(commands)), d.stretch, C.uint64_t(d.serial+1), d.cerror)
 	if ok == 0 {
 		return 0, d.take("submit")
 	}

@@ -10,28 +10,6 @@ import (
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
 )
 
-// vendors names PCI vendors and the Khronos numbers of software implementations.
-var vendors = map[uint32]string{
-	0x1002:  "AMD",
-	0x1010:  "Imagination",
-	0x106b:  "Apple",
-	0x10de:  "NVIDIA",
-	0x13b5:  "Arm",
-	0x1414:  "Microsoft",
-	0x14e4:  "Broadcom",
-	0x1ae0:  "Google",
-	0x5143:  "Qualcomm",
-	0x8086:  "Intel",
-	0x10005: "Mesa",
-}
-
-func vendorName(id uint32) string {
-	if name, ok := vendors[id]; ok {
-		return name
-	}
-	return fmt.Sprintf("%#x", id)
-}
-
 // names picks the device's name and the driver's description. One version of the
 // library puts a number into Name and the name into DriverDescription; the next
 // puts each in its place.
@@ -42,7 +20,7 @@ func names(info wgpu.AdapterInfo) (name, description string) {
 		name, description = info.Name, info.DriverDescription
 	}
 	if name == "" {
-		name = fmt.Sprintf("%s device %#x", vendorName(info.VendorId), info.DeviceId)
+		name = fmt.Sprintf("%s device %#x", driver.VendorName(info.VendorId), info.DeviceId)
 	}
 	return strings.TrimSpace(name), strings.TrimSpace(description)
 }

@@ -28,9 +28,10 @@ func Conv1D(v pass.Conv1D, w Conv, x []float64, lengths []int, before []float64)
 	var y []float64
 	for b := range max(v.Batch, 1) {
 		item := x[b*v.In*w.In:]
+		steps := w.Steps(v, lengths[b])
 		for t := span.From; t < span.To; t++ {
 			for o := range w.Out {
-				if t >= w.Steps(v, lengths[b]) {
+				if t >= steps {
 					y = append(y, 0)
 					continue
 				}

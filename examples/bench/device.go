@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tandem-gpu/tandem"
+	"github.com/tandem-gpu/tandem/gpu"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/cpu"
+)
+
+// A target is a device that is measured.
+type target struct {
+	name   string // as on the command line
+	dev    pass.Device
+	open   func(context.Context) (pass.Device, error) // another time
+	opened time.Duration                              // what the first time took
+	math   pass.Math
+	time   time.Duration // of a measurement
+}
+
+// openTarget opens the device that was named, and no other.
+func openTarget(ctx context.Context, name string, opt options) (*target, error) {
+	t := &target{name: name, math: opt.math, time: opt.time}
+	t.open = func(ctx context.Context) (pass.Device, error) {
+		if threads, ok, err := cpuThreads(name, opt.threads); ok || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			return cpu.Open(cpu.Config{Threads: threads})
+		}
+		switch name {
+		case "cuda", "gpu", "software":
+			return tandem.Open(ctx, name)
+		}
+		return gpu.Open(ctx, gpu.Config{Adapter: name})
+	}
+	start := time.Now()
+	dev, err := t.open(ctx)
+	if err != nil {
+		reason := strings.TrimPrefix(oneLine(err), "tandem: no device: "+name+": ")
+		return nil, fmt.Errorf("device %s: %s", name, reason)
+	}
+	t.opened = time.Since(start)
+	t.dev = dev
+	return t, nil
+}
+
+// cpuThreads returns whether a name is "cpu" or "cpu:N", and how many threads it is to
+// have.
+func cpuThreads(name string, otherwise int) (threads int, ok bool, err error) {
+	if name == "cpu" {
+		return otherwise, true, nil
+	}
+	text, ok := strings.CutPrefix(name, "cpu:")
+	if !ok {
+		return 0, false, nil
+	}
+	if threads, err = strconv.Atoi(text); err != nil || threads < 1 {
+		return 0, true, fmt.Errorf("want cpu:N with a number of threads of at least 1: %w", pass.ErrInvalid)
+	}
+	return threads, true, nil
+}
+
+// about describes the device in a line.
+func (t *target) about() string {
+	i := t.dev.Info()
+	parts := []string{i.API, i.Provider, i.Driver, i.Kind}
+	if i.Threads > 0 {
+		parts = append(parts, plural(i.Threads, "thread"))
+	}
+	if i.Memory > 0 {
+		parts = append(parts, fmt.Sprintf("%.1f GiB", float64(i.Memory)/(1<<30)))
+	}
+	for _, v := range i.Variants {
+		if v.Used {
+			parts = append(parts, v.Name)
+		}
+	}
+	var said []string
+	for _, p := range parts {
+		if p != "" {
+			said = append(said, p)
+		}
+	}
+	return fmt.Sprintf("%s, %s (%s)", i.Backend, i.Name, strings.Join(said, ", "))
+}
+
+// plural returns a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

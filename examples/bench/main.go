@@ -1,0 +1,72 @@
+// Command bench measures what a device does, and how fast: what calls cost, single ops,
+// and whole networks.
+//
+//	bench --device gpu
+//	bench --device cpu --threads 1 --run 'silero|gemm/512'
+//
+// A device is named, never guessed, and no other one takes its place. Every op is
+// compared with float64 before it is timed, so that a wrong kernel cannot win. How times
+// are taken is said in measure.go and kernel.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+)
+
+// The exit codes; usage lists them.
+const (
+	exitGood        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program. It returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	opt, err := parse(args)
+	if errors.Is(err, errHelp) {
+		fmt.Fprint(stdout, usage)
+		return exitGood
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "bench: %s; see bench --help\n", oneLine(err))
+		return exitUsage
+	}
+	chosen := opt.choose(groups())
+	if opt.list {
+		for _, c := range chosen {
+			fmt.Fprintln(stdout, c.name)
+		}
+		return exitGood
+	}
+	err = benchmark(ctx, opt, chosen, stdout)
+	switch {
+	case err == nil:
+		return exitGood
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "bench: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintf(stderr, "bench: %s\n", oneLine(err))
+	return exitFailed
+}
+
+// oneLine returns the text of an error without line breaks, which joined errors have.
+func oneLine(err error) string {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/cpu"
+)
+
+func TestStatistics(t *testing.T) {
+	t.Parallel()
+	var s samples
+	for _, ms := range []int{9, 1, 8, 2, 7, 3, 6, 4, 5, 100, 10} {
+		s.runs = append(s.runs, time.Duration(ms)*time.Millisecond)
+	}
+	r := &ready{ops: 2, cost: pass.Cost{FLOP: 30, Bytes: 60}, audio: 9 * time.Second, note: "n"}
+	got := s.result(r) // of 1 … 10, 100 ms: the 10th percentile is 2, the 90th 10
+	require.Equal(t, result{Runs: 11, Ops: 2, Median: 0.003, Min: 0.0005, Spread: 8.0 / 6, FLOPs: 30 / 0.003, Bytes: 60 / 0.003, RealTime: 3000, Note: "n"}, got)
+	s.runs = s.runs[:10] // an even number: between 5 and 6
+	require.InDelta(t, 0.00275, s.result(r).Median, 1e-12)
+}
+
+func TestTake(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		each   time.Duration // of a run, as it says
+		first  time.Duration
+		single bool
+		limit  time.Duration
+		runs   int // −1: many
+		calls  int
+	}{
+		"short runs":             {time.Microsecond, 0, false, 20 * time.Millisecond, -1, -1},
+		"at least three":         {time.Second, time.Second, false, 1, leastRuns, leastRuns + 1},
+		"long runs once":         {patience + 1, 0, false, time.Millisecond, 1, 1},
+		"no run if one was long": {time.Second, patience + 1, false, time.Millisecond, 1, 0},
+		"not had twice":          {time.Second, 0, true, time.Millisecond, 1, 1},
+		"no more than are kept":  {0, 0, false, time.Hour, mostRuns, -1},
+	} {
+		var s samples
+		calls := 0
+		ctx := context.Background()
+		r := &ready{single: tc.single, first: tc.first, once: func(context.Context) (time.Duration, error) {
+			calls++
+			return tc.each, nil
+		}}
+		require.NoError(t, s.take(ctx, r, tc.limit), name)
+		if tc.runs == 1 { // nor in a second round
+			require.NoError(t, s.take(ctx, r, tc.limit), name)
+		}
+		if tc.runs >= 0 {
+			require.Len(t, s.runs, tc.runs, name)
+		} else {
+			require.Greater(t, len(s.runs), leastRuns, name)
+		}
+		if tc.calls >= 0 {
+			require.Equal(t, tc.calls, calls, name)
+		}
+	}
+}
+
+// Devices are measured in turn, so that what changes with time strikes both.
+func TestInTurn(t *testing.T) {
+	t.Parallel()
+	var order []string
+	c := benchmarkCase{name: "c", make: on(func(_ context.Context, t *target) (*ready, error) {
+		return &ready{ops: 1, close: func() error { return nil }, once: func(context.Context) (time.Duration, error) {
+			if n := len(order); n == 0 || order[n-1] != t.name {
+				order = append(order, t.name)
+			}
+			return time.Millisecond, nil
+		}}, nil
+	})}
+	results := measureOn(context.Background(), c, []*target{{name: "a"}, {name: "b"}}, time.Millisecond)
+	require.Equal(t, []string{"a", "b", "a", "b"}, order)
+	require.Len(t, results, 2)
+	require.GreaterOrEqual(t, results[1].Runs, 2*leastRuns)
+}
+
+// A case that fails anywhere says so, and closes what it opened.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	oops := errors.New("oops")
+	failing := func(at string) benchmarkCase {
+		return benchmarkCase{name: at, make: func() (setup, error) {
+			if at == "make" {
+				return nil, oops
+			}
+			return func(context.Context, *target) (*ready, error) {
+				if at == "setup" {
+					return nil, oops
+				}
+				r := &ready{ops: 1, once: func(context.Context) (time.Duration, error) { return 1, nil }, close: func() error { return nil }}
+				if at == "once" {
+					r.once = func(context.Context) (time.Duration, error) { return 0, oops }
+				}
+				if at == "close" {
+					r.close = func() error { return oops }
+				}
+				return r, nil
+			}, nil
+		}}
+	}
+	for _, at := range []string{"make", "setup", "once", "close"} {
+		var out strings.Builder
+		targets := []*target{{name: "a"}}
+		r := &report{w: &out, targets: targets, opt: options{time: time.Millisecond}}
+		require.False(t, r.measure(context.Background(), failing(at), targets), at)
+		require.Regexp(t, "^"+at+" +failed on a: oops\n$", out.String())
+	}
+}
+
+// A saboteur is a device that computes one kind of op wrongly.
+type saboteur struct {
+	pass.Device
+	spoil func(pass.Op) pass.Op
+}
+
+type sabotagedSession struct {
+	pass.Session
+	spoil func(pass.Op) pass.Op
+}
+
+type sabotagedPass struct {
+	pass.Pass
+	spoil func(pass.Op) pass.Op
+}
+
+func (d saboteur) NewSession(cfg pass.SessionConfig) (pass.Session, error) {
+	s, err := d.Device.NewSession(cfg)
+	return sabotagedSession{s, d.spoil}, err
+}
+
+func (s sabotagedSession) Record(ctx context.Context, opt pass.RecordOptions, f func(pass.Pass)) (pass.Recording, error) {
+	return s.Session.Record(ctx, opt, func(p pass.Pass) { f(sabotagedPass{p, s.spoil}) })
+}
+
+func (p sabotagedPass) Do(ops ...pass.Op) {
+	for _, op := range ops {
+		p.Pass.Do(p.spoil(op))
+	}
+}
+
+// Results that are wrong are not timed, be it in the last row or the last item only.
+func TestWrongResults(t *testing.T) {
+	t.Parallel()
+	gemm := gemm(5, 64, 96, pass.Q8_0)
+	conv := conv("c", pass.Conv1D{Batch: 3, In: 7}, pass.ConvShape{Out: 5, In: 4, Kernel: 3})
+	lstm := lstm("l", 2, 5, pass.LSTMShape{In: 4, Hidden: 8, Layers: 2, Directions: 2})
+	kernels := map[string]benchmarkCase{"gemm": gemm, "conv1d": conv, "lstm": lstm}
+	dev, err := cpu.Open(cpu.Config{})
+	require.NoError(t, err)
+	defer dev.Close()
+	for name, c := range kernels { // they are right as they are
+		good := measureOn(context.Background(), c, []*target{{dev: dev, time: time.Millisecond}}, time.Millisecond)
+		require.Empty(t, good[0].Error, name)
+	}
+	for _, c := range sileroCases {
+		kernels[c.name] = c
+	}
+	for name, tc := range map[string]struct {
+		of    string
+		spoil func(pass.Op) pass.Op
+	}{
+		"last row of a product": {"gemm", func(op pass.Op) pass.Op {
+			g := op.(pass.Gemm)
+			g.A.Offset, g.C.Offset, g.Rows = 0, 0, g.Rows-1
+			return g
+		}},
+		"epilogue": {"gemm", func(op pass.Op) pass.Op {
+			g := op.(pass.Gemm)
+			g.Epilogue = pass.ReLU
+			return g
+		}},
+		"last item": {"conv1d", func(op pass.Op) pass.Op {
+			v := op.(pass.Conv1D)
+			v.Batch--
+			return v
+		}},
+		"last step": {"conv1d", func(op pass.Op) pass.Op {
+			v := op.(pass.Conv1D)
+			v.Out = pass.Span{To: v.Out.To - 1}
+			return v
+		}},
+		"length": {"lstm", func(op pass.Op) pass.Op {
+			l := op.(pass.LSTM)
+			l.Lengths = pass.Fixed(5, 4)
+			return l
+		}},
+		"file":    {"file-10min", spoilHead},
+		"streams": {"streams-256", spoilHead},
+		"stream":  {"stream-1", spoilHead},
+	} {
+		c := kernels[tc.of]
+		bad := measureOn(context.Background(), c, []*target{{name: "bad", dev: saboteur{dev, tc.spoil}, time: time.Millisecond}}, time.Millisecond)
+		require.Contains(t, bad[0].Error, "wrong result, not timed", name)
+	}
+}
+
+func spoilHead(op pass.Op) pass.Op {
+	if g, ok := op.(pass.Gemm); ok {
+		g.Epilogue = pass.Tanh
+		return g
+	}
+	return op
+}
+
+// The samples of a check are the corners and the middle.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	buffer := pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: 1, Generation: 1}, pass.F32, 1000)
+	other := pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: 2, Generation: 1}, pass.F32, 1000)
+	op, err := pass.Check(pass.Map{X: buffer.View(), Y: other.View(), Batch: 2, Rows: 9, Cols: 10})
+	require.NoError(t, err)
+	parts, err := sample(op)
+	require.NoError(t, err)
+	var at []int
+	for _, p := range parts {
+		at = append(at, p.Args[0].View.Offset)
+	}
+	require.Equal(t, []int{0, 40, 80, 90, 130, 170}, at)
+}
+
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[float64]string{0: "0 ns", 2.5e-9: "2.5 ns", 1.2345e-5: "12.35 µs", 0.0105: "10.5 ms", 75: "75 s", -2e-6: "-2 µs"} {
+		require.Equal(t, want, duration(seconds))
+	}
+	for v, want := range map[float64]string{0: "", 0.01234: "0.0123", 39.87: "39.9", 5234.6: "5235"} {
+		require.Equal(t, want, number(v))
+	}
+	require.Equal(t, `bench --run 'a|b' 'it'\''s' ''`, commandLine([]string{"--run", "a|b", "it's", ""}))
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package dawn
+
+const underRace = false
