@@ -56,6 +56,7 @@ func TestCase(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "w", v.Name)
 	require.Equal(t, []int{2, 2}, v.Shape)
+	require.Equal(t, []string{"v", "w"}, c.Names())
 
 	Values(want[:3], "input.m", 3, 1, 0)
 	m, err := c.Input("m")

@@ -108,6 +108,9 @@ func TestFinite(t *testing.T) {
 			raw = bytes.Repeat([]byte{0x7f}, units*c.unit)
 			for i := range units {
 				copy(raw[i*c.unit:], []byte{0x7f, 0x7b, 0x7f, 0x7e}[:min(c.unit, 4)])
+				if c.t == pass.F32 {
+					copy(raw[i*c.unit:], []byte{0x80, 0x7f}) // infinity only to who looks at the wrong half
+				}
 			}
 		}
 		for at := range len(raw) {
