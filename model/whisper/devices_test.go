@@ -1,7 +1,6 @@
 package whisper
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,22 +9,14 @@ import (
 	"github.com/tandem-gpu/tandem/pass/cpu"
 )
 
-// devices are the devices under test.
-var devices = []struct {
-	name string
-	open func(context.Context) (pass.Device, error)
-}{
-	{"cpu", func(context.Context) (pass.Device, error) { return cpu.Open(cpu.Config{}) }},
+// onDevices runs a test on every device under test.
+func onDevices(t *testing.T, test func(t *testing.T, dev pass.Device)) {
+	t.Run("cpu", func(t *testing.T) { test(t, openCPU(t)) })
 }
 
-// onDevices runs a test on every device.
-func onDevices(t *testing.T, test func(t *testing.T, dev pass.Device)) {
-	for _, d := range devices {
-		t.Run(d.name, func(t *testing.T) {
-			dev, err := d.open(t.Context())
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, dev.Close()) })
-			test(t, dev)
-		})
-	}
+func openCPU(t testing.TB) pass.Device {
+	dev, err := cpu.Open(cpu.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return dev
 }
