@@ -88,7 +88,7 @@ func (b *binder) bindings(i int, c *dispatch) ([]driver.Binding, error) {
 		} else if o.write && m != b.p.s.timeline.state && !slices.Contains(b.written, m.id) {
 			b.written = append(b.written, m.id)
 		}
-		list = append(list, driver.Binding{Buffer: m.id, Offset: 4 * uint64(first), Size: 4 * uint64(max(end, first+1)-first)})
+		list = append(list, driver.Binding{Buffer: m.id, Offset: 4 * uint64(first), Size: 4 * uint64(roundUp(max(end, first+1)-first, leastWords))})
 	}
 	return list, nil
 }

@@ -16,7 +16,9 @@ type memory struct {
 	mark  driver.BindGroupID // of the timeline that uploads to it; see timeline.after
 }
 
-// leastWords is the size of the smallest buffer, so that a whole vector can be bound.
+// leastWords is what sizes of buffers and of bindings are multiples of, so that a whole
+// vector can be bound. wgpu 0.19 asks of a bind group that it holds what the pipeline
+// before needed, if the two have bindings of the same kinds.
 const leastWords = 4
 
 // alloc makes memory of zero words.
@@ -35,7 +37,7 @@ func (d *device) alloc(label string, words int) (*memory, error) {
 // buffer makes a buffer of words. More than one buffer can hold is more than the device
 // can hold, as far as its user is concerned.
 func (d *device) buffer(label string, words int, usage driver.BufferUsage) (driver.BufferID, error) {
-	size := 4 * uint64(max(words, leastWords))
+	size := 4 * uint64(roundUp(max(words, 1), leastWords))
 	if size > d.limits.MaxBufferSize {
 		return 0, fmt.Errorf("%s: want a buffer of %d bytes, the device's limit is %d: %w", label, size, d.limits.MaxBufferSize, pass.ErrOutOfMemory)
 	}
