@@ -59,7 +59,7 @@ func (b *bench) run(t *testing.T, c cases.Case, l cases.Layout) map[string][]uin
 		require.NoError(t, err)
 		require.NoError(t, s.Write(ctx, buffers[p.Name].View(), hostWords(p.Type, p.Words)))
 	}
-	op, err := placed.Op(buffers, params)
+	op, err := placed.Op(buffers, params, nil)
 	require.NoError(t, err)
 	rec, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) { p.Do(op) })
 	require.NoError(t, err)

@@ -42,6 +42,12 @@ func deviceNumbers(op pass.Op) string {
 			names = append(names, v.Type().Field(i).Name)
 		}
 	}
+	switch op.(type) {
+	case pass.Embed:
+		names = append(names, "IDs")
+	case pass.Advance:
+		names = append(names, "Index")
+	}
 	return op.Name() + ": " + strings.Join(names, " or ")
 }
 

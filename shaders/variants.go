@@ -89,13 +89,15 @@ func Variants() map[string][]Values {
 	add("lstm", with(recurrenceValues(), Values{"Slices": 4, "Items": 8, "Finishes": 2, "Held": 8, "Width": 32, "Hidden": 32, "Depth": 32, "Directions": 2}))
 	for _, vectors := range []bool{false, true} {
 		for _, e := range epilogues() {
-			add("pointwise", Values{"Entry": "map", "Epilogue": e, "Vectors": vectors})
+			add("pointwise", Values{"Entry": "map", "Epilogue": e, "Vectors": vectors, "InPlace": false, "Swish": false, "GateFirst": false, "BBinding": 0})
 		}
-		add("pointwise", Values{"Entry": "magnitude", "Epilogue": "none", "Vectors": vectors})
+		add("pointwise", Values{"Entry": "magnitude", "Epilogue": "none", "Vectors": vectors, "InPlace": false, "Swish": false, "GateFirst": false, "BBinding": 0})
 		add("move", with(moveValues(), Values{"Entry": "fill", "Vectors": vectors}))
 		for _, indexed := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
 			add("move", with(moveValues(), Values{"SourceIndex": indexed[0], "ToIndex": indexed[1], "Vectors": vectors}))
 		}
 	}
+	rowVariants(add)
+	moveVariants(add)
 	return all
 }
