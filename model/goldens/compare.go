@@ -19,8 +19,8 @@ const (
 	Fast      = 5e-3
 )
 
-// ends are the outputs at the end of a network.
-var ends = []string{"logits", "log_probabilities", "embeddings", "joint"}
+// ends are the outputs at the end of a network. Margins are differences of logits.
+var ends = []string{"logits", "log_probabilities", "embeddings", "joint", "step_margins"}
 
 // Tolerance returns the largest error that an output may have. ".0" and the like, which
 // tell items of a batch apart, make no difference.

@@ -1,0 +1,60 @@
+package gigaam
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tandem-gpu/tandem/model/conformer"
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// Frames implements asr.Encoder.
+func (n *Net) Frames(samples int) int {
+	shape, _ := n.mel.Shape().(pass.MelShape)
+	return shape.Frames(samples)
+}
+
+// subsampling is convolution i over some steps, without its views.
+func (n *Net) subsampling(i, steps int) pass.Conv1D {
+	pad := (n.cfg.Kernel - 1) / 2
+	return pass.Conv1D{W: n.conv[i], In: steps, Stride: 2, PadLeft: pad, PadRight: pad, Epilogue: pass.ReLU}
+}
+
+// Stages implements asr.Encoder: mel frames, after one convolution, after both.
+func (n *Net) Stages(frames int) []int {
+	half := n.subsampling(0, frames).Steps(frames)
+	return []int{frames, half, n.subsampling(1, half).Steps(half)}
+}
+
+// State implements asr.Encoder: none is kept, but windows have a limit.
+func (n *Net) State(_ context.Context, _ pass.Session, frames int) (pass.Buffer, error) {
+	if t := n.Stages(frames)[2]; t > n.cfg.Positions {
+		return pass.Buffer{}, fmt.Errorf("gigaam: windows: want at most the %d frames that there are positions for, given %d: %w", n.cfg.Positions, t, pass.ErrInvalid)
+	}
+	return pass.Buffer{}, nil
+}
+
+// Encode implements asr.Encoder: it records the encoder on mel features x,
+// [Items][Frames][64], and returns its frames, [Items][Stages(Frames)[2]][Width]. It
+// traces "subsampled", "layers.N" and "encoder".
+func (n *Net) Encode(p pass.Pass, in *conformer.Batch, x pass.View) pass.View {
+	d, stages := n.cfg.Blocks.Width, n.Stages(in.Frames)
+	half, t := stages[1], stages[2]
+	first, second := n.subsampling(0, in.Frames), n.subsampling(1, half)
+	first.X, first.Y = x, p.Temp(pass.F32, in.Items*half*d).View()
+	second.X, second.Y = first.Y, p.Temp(pass.F32, in.Items*t*d).View()
+	first.Batch, second.Batch = in.Items, in.Items
+	first.Lengths, second.Lengths = in.Lengths[0], in.Lengths[1]
+	y := second.Y
+	if t == 0 {
+		return y
+	}
+	p.Do(first, second)
+	in.Note(p, "subsampled", y, t, d)
+	for i, b := range n.blocks {
+		b.Do(p, in, y, t, pass.View{}, n.rotary)
+		in.Note(p, fmt.Sprintf("layers.%d", i), y, t, d)
+	}
+	in.Note(p, "encoder", y, t, d)
+	return y
+}

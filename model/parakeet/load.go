@@ -1,0 +1,139 @@
+package parakeet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/tandem-gpu/tandem/model/asr"
+	"github.com/tandem-gpu/tandem/model/conformer"
+	"github.com/tandem-gpu/tandem/model/ctc"
+	"github.com/tandem-gpu/tandem/model/frontend"
+	"github.com/tandem-gpu/tandem/model/transducer"
+	"github.com/tandem-gpu/tandem/model/weights"
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// A Net is a network on a device. It may be used from any goroutine.
+type Net struct {
+	cfg        Config
+	dev        pass.Device
+	mel        pass.Param
+	first      pass.Param // the first two convolutions of the subsampling
+	second     pass.Param // the third
+	between    pass.Param // the point-wise convolutions after them
+	after      pass.Param
+	linear     pass.Param
+	blocks     []*conformer.Block
+	ctc        *ctc.Head        // nil: none
+	transducer *transducer.Head // nil: none
+	params     []pass.Param
+	closed     atomic.Bool
+}
+
+// Load brings a network to a device; see the package for the names of tensors. It has
+// the heads that src has, one at least. An error names the tensor, what was wanted and
+// what was given; nothing stays on the device then. src must stay open until Load
+// returns, the device as long as the Net is used.
+func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) (*Net, error) {
+	if dev == nil || src == nil {
+		return nil, fmt.Errorf("parakeet: load: want a device and weights, given nil: %w", pass.ErrInvalid)
+	}
+	if cfg.Channels == 0 {
+		cfg.Channels = 256
+	}
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	n := &Net{cfg: cfg, dev: dev}
+	l := weights.NewLoader(ctx, dev, named(src))
+	n.mel = l.Load(frontend.Parakeet(cfg.Mels), nil)
+	n.loadSubsampling(l)
+	for i := range cfg.Blocks.Layers {
+		n.blocks = append(n.blocks, conformer.Load(l, fmt.Sprintf("encoder.layers.%d", i), cfg.Blocks))
+	}
+	if next := fmt.Sprintf("encoder.layers.%d.norm_out.weight", cfg.Blocks.Layers); l.Has(next) {
+		l.Fail(fmt.Errorf("want %d layers, given more: tensor %q: %w", cfg.Blocks.Layers, next, pass.ErrInvalid))
+	}
+	n.loadHeads(l)
+	params, err := l.Params()
+	if err != nil {
+		return nil, fmt.Errorf("parakeet: %w", err)
+	}
+	n.params = params
+	return n, nil
+}
+
+func (n *Net) loadSubsampling(l *weights.Loader) {
+	c := n.cfg.Channels
+	name := func(i int) string { return fmt.Sprintf("encoder.pre_encode.conv.%d", i) }
+	depthwise := func(i int) (w pass.Tensor, b []float32) {
+		w, err := weights.Tensor(l, name(i)+".weight", c, 3, 3)
+		l.Fail(err)
+		b, err = weights.Values(l, name(i)+".bias", c)
+		l.Fail(err)
+		return w, b
+	}
+	first := pass.DepthwiseWeights{Name: name(2)}
+	first.First, first.FirstBias = depthwise(0)
+	first.Weight, first.Bias = depthwise(2)
+	n.first = l.Load(first, nil)
+	n.between = l.Load(weights.Linear(l, c, weights.Rows(name(3), c, true)))
+	second := pass.DepthwiseWeights{Name: name(5)}
+	second.Weight, second.Bias = depthwise(5)
+	n.second = l.Load(second, nil)
+	n.after = l.Load(weights.Linear(l, c, weights.Rows(name(6), c, true)))
+	_, _, bins := n.cfg.bins()
+	n.linear = l.Load(weights.Linear(l, c*bins, weights.Rows("encoder.pre_encode.out", n.cfg.Blocks.Width, true)))
+}
+
+// loadHeads loads the heads that the source has.
+func (n *Net) loadHeads(l *weights.Loader) {
+	// A hybrid has its CTC head under another name.
+	for _, name := range []string{"ctc_decoder.decoder_layers.0", "decoder.decoder_layers.0"} {
+		if n.ctc == nil && l.Has(name+".weight") {
+			n.ctc = ctc.Load(l, name, n.cfg.Blocks.Width, n.cfg.Classes, n.cfg.Classes-1)
+		}
+	}
+	names := transducer.Names{
+		Embed: "decoder.prediction.embed", LSTM: lstmName,
+		Enc: "joint.enc", Pred: "joint.pred", Out: "joint.joint_net.2",
+	}
+	if n.ctc == nil || l.Has(names.Out+".weight") {
+		n.transducer = transducer.Load(l, transducer.Config{
+			Names: names, Width: n.cfg.Blocks.Width, Classes: n.cfg.Classes, Blank: n.cfg.Classes - 1,
+			Durations: n.cfg.Durations, MaxSymbols: n.cfg.MaxSymbols,
+		})
+	}
+}
+
+// Config returns the configuration that the network was loaded with.
+func (n *Net) Config() Config { return n.cfg }
+
+// NewRecogniser makes a recogniser with a session of its own. Zero fields of cfg are set:
+// windows of 30 s that overlap by 4 s, and TDT or RNN-T rather than CTC if there are both.
+func (n *Net) NewRecogniser(ctx context.Context, cfg asr.Config) (*asr.Recogniser, error) {
+	if n.closed.Load() {
+		return nil, fmt.Errorf("parakeet: net: %w", pass.ErrClosed)
+	}
+	if cfg.Window == 0 {
+		cfg.Window, cfg.Overlap = asr.DefaultWindow, asr.DefaultOverlap
+	}
+	return asr.New(ctx, asr.Network{
+		Device: n.dev, Encoder: n, FrontEnd: n.mel, CTC: n.ctc, Transducer: n.transducer,
+		FrameSamples: 8 * 160,
+	}, cfg)
+}
+
+// Close gives up the network's weights. Recognisers are closed on their own, before or
+// after. Close may be called again, and on nil.
+func (n *Net) Close() error {
+	if n == nil || n.closed.Swap(true) {
+		return nil
+	}
+	if err := weights.Unload(n.dev, n.params); err != nil {
+		return errors.Join(fmt.Errorf("parakeet: %w", err))
+	}
+	return nil
+}
