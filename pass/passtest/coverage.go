@@ -72,7 +72,7 @@ func (c *covered) save(path string) error {
 	}
 	i := slices.IndexFunc(all, c.same)
 	if i < 0 {
-		i, all = len(all), append(all, c)
+		all = append(all, c)
 	} else {
 		for op, n := range c.Ops {
 			all[i].Ops[op] = n

@@ -67,6 +67,3 @@ func whereLabel(onDevice bool) string {
 	}
 	return ""
 }
-
-// minusInfinity is −Inf.
-const minusInfinity = 0xFF800000
