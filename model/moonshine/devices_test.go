@@ -1,0 +1,22 @@
+package moonshine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/cpu"
+)
+
+// onDevices runs a test on every device under test.
+func onDevices(t *testing.T, test func(t *testing.T, dev pass.Device)) {
+	t.Run("cpu", func(t *testing.T) { test(t, openCPU(t)) })
+}
+
+func openCPU(t testing.TB) pass.Device {
+	dev, err := cpu.Open(cpu.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return dev
+}

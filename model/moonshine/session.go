@@ -1,0 +1,225 @@
+package moonshine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tandem-gpu/tandem/model/internal/greedy"
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// Rate is the number of samples in a second.
+const Rate = 16000
+
+// A SessionConfig configures a session. The zero value is good.
+type SessionConfig struct {
+	Batch   int        // utterances at a time; 0: 1
+	Seconds int        // length of the longest utterance, up to 128; 0: 32
+	Math    pass.Math  // of all recordings
+	Cache   pass.DType // of keys and values, pass.F32 or pass.F16; 0: F32
+	// Trace, if not nil, is called with intermediate results of each Encode, in order:
+	// "stem", "after_layer_0", … and "encoder", [batch][frames][width], with as many frames
+	// as the utterances are filled up to.
+	Trace func(name string, values []float32)
+}
+
+// maxBatch bounds the utterances of a session.
+const maxBatch = 1 << 10
+
+// seconds are the lengths that utterances are filled up to.
+var seconds = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128}
+
+// A Session encodes and decodes a batch of utterances at a time: Encode, then Decode as
+// often as wanted. One goroutine at a time may use it.
+type Session struct {
+	model   *Model
+	cfg     SessionConfig
+	session pass.Session
+	frames  pass.Buffer // U32 [batch]: of the encoder, for each utterance
+	caches  []caches
+	loop    *greedy.Loop
+	encode  map[int]*encodeRecording // by samples
+	samples []float32
+	encoded []int // samples of the utterances that the caches hold
+}
+
+type encodeRecording struct {
+	pass.Recording
+	in, lengths pass.Input
+	trace       []traced
+}
+
+type traced struct {
+	name string
+	out  pass.Output
+}
+
+// NewSession opens a session. All its state is allocated now; work is compiled when it
+// is first needed.
+func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
+	if err := m.usable(); err != nil {
+		return nil, err
+	}
+	cfg.Batch = max(cfg.Batch, 1)
+	if cfg.Seconds == 0 {
+		cfg.Seconds = 32
+	}
+	if longest := seconds[len(seconds)-1]; cfg.Batch > maxBatch || cfg.Seconds < 1 || cfg.Seconds > longest {
+		return nil, fmt.Errorf("moonshine: session: want a batch of at most %d, and 1 to %d seconds, given %d and %d: %w", maxBatch, longest, cfg.Batch, cfg.Seconds, pass.ErrInvalid)
+	}
+	session, err := m.dev.NewSession(pass.SessionConfig{Label: "moonshine"})
+	if err != nil {
+		return nil, fmt.Errorf("moonshine: %w", err)
+	}
+	s := &Session{model: m, cfg: cfg, session: session, encode: map[int]*encodeRecording{}}
+	if err := s.alloc(); err != nil {
+		return nil, errors.Join(fmt.Errorf("moonshine: %w", err), session.Close())
+	}
+	return s, nil
+}
+
+func (s *Session) alloc() error {
+	c, batch := s.model.cfg, s.cfg.Batch
+	var err error
+	if s.frames, err = s.session.Alloc(pass.U32, batch); err != nil {
+		return err
+	}
+	s.caches = make([]caches, c.DecoderLayers)
+	for i := range s.caches {
+		g := pass.CacheConfig{Heads: c.DecoderHeads, HeadDim: c.Width / c.DecoderHeads, Capacity: c.Positions, Batch: batch, Type: s.cfg.Cache}
+		if s.caches[i].self, err = s.session.NewCache(g); err != nil {
+			return err
+		}
+		g.Capacity = steps(s.bucket(s.cfg.Seconds * Rate))[len(stem)-1]
+		if s.caches[i].cross, err = s.session.NewCache(g); err != nil {
+			return err
+		}
+	}
+	net := greedy.Network{
+		Hidden: func(p pass.Pass, r greedy.Rows) pass.View {
+			return s.model.decode(p, r, s.caches, pass.IndexEach(s.frames.View()))
+		},
+		Head: s.model.tokens, Positions: c.Positions,
+	}
+	if c.End >= 0 {
+		net.Stop = []uint32{uint32(c.End)}
+	}
+	s.loop, err = greedy.New(s.session, net, batch, pass.RecordOptions{Label: "moonshine", Math: s.cfg.Math})
+	return err
+}
+
+// bucket returns how many samples an utterance of so many is filled up to.
+func (s *Session) bucket(samples int) int {
+	for _, n := range seconds {
+		if samples <= n*Rate {
+			return min(n, s.cfg.Seconds) * Rate
+		}
+	}
+	return s.cfg.Seconds * Rate
+}
+
+// Batch returns how many utterances the session takes at a time.
+func (s *Session) Batch() int { return s.cfg.Batch }
+
+// Encode takes the samples of some utterances, mono at 16 kHz, at most the session's
+// batch. Each is of [MinSamples] to the session's Seconds.
+func (s *Session) Encode(ctx context.Context, utterances ...[]float32) error {
+	if err := s.model.usable(); err != nil {
+		return err
+	}
+	s.encoded = nil
+	if len(utterances) < 1 || len(utterances) > s.cfg.Batch {
+		return fmt.Errorf("moonshine: encode: want 1 to %d utterances, given %d: %w", s.cfg.Batch, len(utterances), pass.ErrInvalid)
+	}
+	longest := 0
+	for b, u := range utterances {
+		if most := s.cfg.Seconds * Rate; len(u) < MinSamples || len(u) > most {
+			return fmt.Errorf("moonshine: encode: utterance %d: want %d to %d samples, given %d: %w", b, MinSamples, most, len(u), pass.ErrInvalid)
+		}
+		if i := slices.IndexFunc(u, func(v float32) bool { return v-v != 0 }); i >= 0 {
+			return fmt.Errorf("moonshine: encode: utterance %d: sample %d: want a finite value, given %v: %w", b, i, u[i], pass.ErrInvalid)
+		}
+		longest = max(longest, len(u))
+	}
+	if err := s.run(ctx, s.bucket(longest), utterances); err != nil {
+		return fmt.Errorf("moonshine: encode: %w", err)
+	}
+	for _, u := range utterances {
+		s.encoded = append(s.encoded, len(u))
+	}
+	return nil
+}
+
+// run encodes utterances that are filled up to the given number of samples.
+func (s *Session) run(ctx context.Context, samples int, utterances [][]float32) error {
+	r, err := s.encoder(ctx, samples)
+	if err != nil {
+		return err
+	}
+	batch := s.cfg.Batch
+	s.samples = slices.Grow(s.samples[:0], batch*samples)[:batch*samples]
+	clear(s.samples)
+	words := make([]uint32, (len(stem)+1)*batch)
+	for b, u := range utterances {
+		copy(s.samples[b*samples:], u)
+		words[b] = uint32(len(u))
+		for i, n := range steps(len(u)) {
+			words[(i+1)*batch+b] = uint32(n)
+		}
+	}
+	run, err := r.Run(ctx, r.in.F32(s.samples), r.lengths.U32(words))
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	for _, t := range r.trace {
+		values := make([]float32, t.out.Len())
+		if err := run.ReadF32(t.out, values); err != nil {
+			return err
+		}
+		s.cfg.Trace(t.name, values)
+	}
+	return nil
+}
+
+// encoder returns the recording of the encoder for so many samples.
+func (s *Session) encoder(ctx context.Context, samples int) (*encodeRecording, error) {
+	if r := s.encode[samples]; r != nil {
+		return r, nil
+	}
+	m, batch := s.model, s.cfg.Batch
+	r := &encodeRecording{}
+	opt := pass.RecordOptions{Label: fmt.Sprintf("moonshine encoder of %d s", samples/Rate), Math: s.cfg.Math}
+	rec, err := s.session.Record(ctx, opt, func(p pass.Pass) {
+		r.in = p.Input(pass.F32, batch*samples)
+		r.lengths = p.Input(pass.U32, (len(stem)+1)*batch)
+		see := func(name string, v pass.View, n int) {
+			if s.cfg.Trace == nil {
+				return
+			}
+			// Kept apart, since the next layer overwrites it.
+			keep := p.Temp(pass.F32, n)
+			p.Do(pass.Copy{From: v, To: keep.View(), Rows: 1, Cols: n})
+			r.trace = append(r.trace, traced{name, p.Output(keep.View(), n)})
+		}
+		x := m.encode(p, r.in.View(), batch, samples, lengths{r.lengths.View(), batch}, see)
+		m.remember(p, x, batch, steps(samples)[len(stem)-1], s.caches)
+		p.Do(pass.Copy{From: r.lengths.At(len(stem) * batch), To: s.frames.View(), Rows: 1, Cols: batch})
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Recording = rec
+	s.encode[samples] = r
+	return r, nil
+}
+
+// Close frees what the session holds. It may be called again, and on nil.
+func (s *Session) Close() error {
+	if s == nil {
+		return nil
+	}
+	return s.session.Close()
+}
