@@ -107,6 +107,12 @@ func (c *compiler) whole(step pass.Checked) error {
 		return c.conv1d(op, step.Cost)
 	case pass.LSTM:
 		return c.lstm(op)
+	case pass.Attention:
+		return c.attention(op, step.Cost)
+	case pass.Append:
+		return c.appendRows(op, step.Cost)
+	case pass.Attend:
+		return c.attend(op, step.Cost)
 	case pass.Embed:
 		return c.embed(op, step.Cost)
 	case pass.LayerNorm:

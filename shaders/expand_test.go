@@ -24,7 +24,7 @@ func with(v shaders.Values, changes shaders.Values) shaders.Values {
 }
 
 // pieces are files that only others include.
-var pieces = []string{"columns", "epilogue", "index", "linear_few", "matrix", "rows", "tile"}
+var pieces = []string{"attention_keys", "columns", "epilogue", "index", "linear_few", "matrix", "rows", "tile"}
 
 func TestEveryFileExpands(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestWrongConstants(t *testing.T) {
 	_, err := shaders.Expand("linear", with(linear, shaders.Values{"Columns": 6}))
 	require.ErrorContains(t, err, "32 is no multiple of 6")
 	_, err = shaders.Expand("lineal", linear)
-	require.ErrorContains(t, err, `no shader "lineal": want one of [advance columns conv1d`)
+	require.ErrorContains(t, err, `no shader "lineal": want one of [advance attention`)
 }
 
 // Constructs that one of the compilers of WGSL refuses, and naga takes or the other way

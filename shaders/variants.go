@@ -97,6 +97,7 @@ func Variants() map[string][]Values {
 			add("move", with(moveValues(), Values{"SourceIndex": indexed[0], "ToIndex": indexed[1], "Vectors": vectors}))
 		}
 	}
+	attentionVariants(add)
 	rowVariants(add)
 	moveVariants(add)
 	return all

@@ -1,0 +1,444 @@
+{{/*
+Attention of many queries, without storing scores. A workgroup takes a tile of queries of
+one slab and walks over tiles of keys. Of the scores of a tile an invocation has rows of
+RowQuads·4 queries and columns of KeyQuads·4 keys in registers, of the output the same
+rows and Slabs quads. Both products stage their operands in workgroup memory: the scores
+Depth elements of a head at a time, the output Step keys at a time.
+
+Rows of a tile and keys of a tile belong to invocations in runs; in workgroup memory the
+quads of a run lie apart, so that neighbours read neighbours. XOR with a depth or a key
+keeps what is written side by side in different banks.
+
+A row's sums depend on its number and that of the keys, not on its tile: cutting the
+queries, and the choice of Down, change no bit.
+*/}}
+{{$rows := mul .Down .RowQuads}}
+{{$columns := mul .Across .KeyQuads}}
+{{$near := mul (add .Across .Down) .KeyQuads}}
+{{$width := mul .Across .Slabs}}
+{{$threads := mul .Across .Down}}
+struct Words {
+	queries: u32,
+	keys: u32,
+	heads: u32,
+	dim: u32,
+	scale: u32,
+	q: u32,
+	q_row: u32,
+	q_item: u32,
+	o: u32,
+	o_row: u32,
+	o_item: u32,
+	k: u32,
+	k_row: u32,
+	k_item: u32,
+	v: u32,
+	v_row: u32,
+	v_item: u32,
+	q2: u32,
+	q2_row: u32,
+	q2_item: u32,
+	positions: u32,
+	positions_row: u32,
+	left: u32,
+	right: u32,
+	first_slab: u32,
+	first_position: u32,
+	span: u32,
+	lengths: u32,
+	key_numbers: u32,
+	keys_each: u32,
+	keys_valid: u32,
+	keys_added: u32,
+	steps: u32,
+	chunks: u32,
+	query_tiles: u32,
+	tiles: u32,
+	first_tile: u32,
+}
+@group(0) @binding(0) var<uniform> words: Words;
+{{template "nan"}}
+{{template "attention_queries" .}}
+{{template "attention_keys" .}}
+{{template "attention_output" .}}
+{{if .Relative}}
+{{if .Quads}}
+@group(0) @binding({{.Q2Binding}}) var<storage, read> q2: array<vec4<f32>>;
+@group(0) @binding({{.PositionsBinding}}) var<storage, read> positions: array<vec4<f32>>;
+{{else}}
+@group(0) @binding({{.Q2Binding}}) var<storage, read> q2: array<f32>;
+@group(0) @binding({{.PositionsBinding}}) var<storage, read> positions: array<f32>;
+{{end}}
+
+fn query2(start: u32, quad: u32) -> vec4<f32> {
+	let scale = bitcast<f32>(words.scale);
+	{{if .Quads}}
+	return q2[start / 4u + quad] * scale;
+	{{else}}
+	let at = start + quad * 4u;
+	return vec4<f32>(q2[at], q2[at + 1u], q2[at + 2u], q2[at + 3u]) * scale;
+	{{end}}
+}
+
+// relative returns a quad of a row of the positions, zeros beyond their ends.
+fn relative(row: i32, head: u32, quad: u32) -> vec4<f32> {
+	if (row < 0 || row >= i32(2u * words.keys) - 1) {
+		return vec4<f32>(0.0);
+	}
+	let at = words.positions + u32(row) * words.positions_row + head * words.dim + quad * 4u;
+	{{if .Quads}}
+	return positions[at / 4u];
+	{{else}}
+	return vec4<f32>(positions[at], positions[at + 1u], positions[at + 2u], positions[at + 3u]);
+	{{end}}
+}
+{{end}}
+{{template "lengths" .}}
+{{template "key_numbers" .}}
+
+// Places in the pool, in vectors. Staged are at first queries and keys; then the exponentials of
+// scores and the values.
+var<workgroup> pool: array<vec4<f32>, {{.Pool}}>;
+
+// row_quad and key_quad return which quad of rows or keys lies at a place.
+fn row_quad(place: u32) -> u32 { return place % {{.Down}}u * {{.RowQuads}}u + place / {{.Down}}u; }
+
+fn key_quad(place: u32) -> u32 { return place % {{.Across}}u * {{.KeyQuads}}u + place / {{.Across}}u; }
+
+// stage writes four vectors of one quad of the depth, turned, so that a vector holds four
+// rows at one depth.
+fn stage(from_place: u32, quad: u32, width: u32, place: u32, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) {
+	let at = from_place + quad * 4u * width + place;
+	pool[at] = vec4<f32>(a.x, b.x, c.x, d.x);
+	pool[at + width] = vec4<f32>(a.y, b.y, c.y, d.y);
+	pool[at + 2u * width] = vec4<f32>(a.z, b.z, c.z, d.z);
+	pool[at + 3u * width] = vec4<f32>(a.w, b.w, c.w, d.w);
+}
+
+@compute @workgroup_size({{$threads}})
+fn attention(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+	let number = words.first_tile + group.x + group.y * groups.x;
+	if (number >= words.tiles) {
+		return;
+	}
+	let slab = words.first_slab + number / words.query_tiles;
+	let item = slab / words.heads;
+	let head = slab % words.heads;
+	let first_query = number % words.query_tiles * {{mul $rows 4}}u;
+	let queries = length_of(item, words.queries, 0u);
+	let keys = i32(keys_of(item));
+	let across = thread % {{.Across}}u;
+	let down = thread / {{.Across}}u;
+	let quads = words.dim / 4u;
+
+	// The keys that the tile sees are those of the tiles from start on, up to end.
+	var end = select(0i, keys, first_query < queries);
+	var start = 0i;
+	{{if .Banded}}
+	let position = i32(first_query) + {{if eq .Source "rows"}}i32(words.keys){{else}}keys{{end}} - i32(words.queries);
+	end = min(end, position + {{mul $rows 4}} + i32(words.right));
+	start = max(position - i32(words.left), 0i) / {{mul $columns 4}} * {{mul $columns 4}};
+	{{end}}
+
+	let q_start = words.q + item * words.q_item + head * words.dim;
+	{{if .Relative}}
+	let q2_start = words.q2 + item * words.q2_item + head * words.dim;
+	{{end}}
+	{{range $i := seq (mul .RowQuads 4)}}{{range $u := seq $.Slabs}}
+	var o{{$i}}_{{$u}} = vec4<f32>(0.0);
+	{{end}}{{end}}
+	{{range $i := seq .RowQuads}}
+	var top{{$i}} = vec4<f32>(-1.0e37);
+	var sum{{$i}} = vec4<f32>(0.0);
+	{{end}}
+	for (var step = 0u; step < words.steps; step++) {
+		let first_key = start + i32(step) * {{mul $columns 4}};
+		let live = first_key < end;
+		{{range $i := seq (mul .RowQuads 4)}}{{range $j := seq $.KeyQuads}}
+		var s{{$i}}_{{$j}} = vec4<f32>(0.0);
+		{{end}}{{end}}
+		for (var chunk = 0u; chunk < words.chunks; chunk++) {
+			workgroupBarrier();
+			if (live) {
+				for (var b = thread; b < {{mul $rows (div .Depth 4)}}u; b += {{$threads}}u) {
+					let quad = b % {{div .Depth 4}}u;
+					let place = b / {{div .Depth 4}}u;
+					let at = chunk * {{div .Depth 4}}u + quad;
+					let row = first_query + row_quad(place) * 4u;
+					var x0 = vec4<f32>(0.0);
+					var x1 = vec4<f32>(0.0);
+					var x2 = vec4<f32>(0.0);
+					var x3 = vec4<f32>(0.0);
+					if (at < quads) {
+						{{range $i := seq 4}}
+						if (row + {{$i}}u < queries) { x{{$i}} = query(q_start + (row + {{$i}}u) * words.q_row, at); }
+						{{end}}
+					}
+					stage(0u, quad, {{$rows}}u, place ^ (quad * {{.RowShuffle}}u), x0, x1, x2, x3);
+					{{if .Relative}}
+					if (at < quads) {
+						{{range $i := seq 4}}
+						if (row + {{$i}}u < queries) { x{{$i}} = query2(q2_start + (row + {{$i}}u) * words.q2_row, at); }
+						{{end}}
+					}
+					stage({{.Q2Place}}u, quad, {{$rows}}u, place ^ (quad * {{.RowShuffle}}u), x0, x1, x2, x3);
+					{{end}}
+				}
+				for (var b = thread; b < {{mul $columns (div .Depth 4)}}u; b += {{$threads}}u) {
+					{{if eq .Source "rows"}}
+					let quad = b % {{div .Depth 4}}u;
+					let place = b / {{div .Depth 4}}u;
+					{{else}}
+					let quad = b / {{$columns}}u;
+					let place = b % {{$columns}}u;
+					{{end}}
+					let at = chunk * {{div .Depth 4}}u + quad;
+					let row = first_key + i32(key_quad(place)) * 4;
+					var x0 = vec4<f32>(0.0);
+					var x1 = vec4<f32>(0.0);
+					var x2 = vec4<f32>(0.0);
+					var x3 = vec4<f32>(0.0);
+					if (at < quads) {
+						{{range $i := seq 4}}
+						if (row + {{$i}} < keys) { x{{$i}} = key(slab, u32(row) + {{$i}}u, at); }
+						{{end}}
+					}
+					stage({{.KeyPlace}}u, quad, {{$columns}}u, place ^ (quad * {{.KeyShuffle}}u), x0, x1, x2, x3);
+				}
+				{{if .Relative}}
+				for (var b = thread; b < {{mul $near (div .Depth 4)}}u; b += {{$threads}}u) {
+					let quad = b % {{div .Depth 4}}u;
+					let place = b / {{div .Depth 4}}u;
+					let at = chunk * {{div .Depth 4}}u + quad;
+					let near_quad = place % {{add .Across .Down}}u * {{.KeyQuads}}u + place / {{add .Across .Down}}u;
+					let row = first_key - i32(first_query) + i32(words.keys) - 1 + i32(near_quad) * 4 - {{mul $rows 4}};
+					var x0 = vec4<f32>(0.0);
+					var x1 = vec4<f32>(0.0);
+					var x2 = vec4<f32>(0.0);
+					var x3 = vec4<f32>(0.0);
+					if (at < quads) {
+						{{range $i := seq 4}}
+						x{{$i}} = relative(row + {{$i}}, head, at);
+						{{end}}
+					}
+					stage({{.RelativePlace}}u, quad, {{$near}}u, place ^ (quad * {{.RelativeShuffle}}u), x0, x1, x2, x3);
+				}
+				{{end}}
+			}
+			workgroupBarrier();
+			if (live) {
+				for (var quad = 0u; quad < {{div .Depth 4}}u; quad++) {
+					{{range $i := seq .RowQuads}}
+					let a{{$i}}_at = quad * {{mul $rows 4}}u + ((down + {{mul $i $.Down}}u) ^ (quad * {{$.RowShuffle}}u));
+					{{end}}
+					{{range $j := seq .KeyQuads}}
+					let b{{$j}}_at = {{$.KeyPlace}}u + quad * {{mul $columns 4}}u + ((across + {{mul $j $.Across}}u) ^ (quad * {{$.KeyShuffle}}u));
+					{{end}}
+					{{if .Relative}}
+					// Quad u of the relative positions that the invocation needs.
+					let near = {{sub .Down 1}}u + across - down;
+					{{range $u := seq (add .RowQuads .KeyQuads)}}
+					let r{{$u}}_at = {{$.RelativePlace}}u + quad * {{mul $near 4}}u + ((near + {{add (mul (mod $u $.KeyQuads) (add $.Across $.Down)) (quotient $u $.KeyQuads)}}u) ^ (quad * {{$.RelativeShuffle}}u));
+					{{end}}
+					{{end}}
+					{{range $d := seq 4}}
+					{
+						{{range $i := seq $.RowQuads}}
+						let a{{$i}} = pool[a{{$i}}_at + {{mul $d $rows}}u];
+						{{end}}
+						{{range $j := seq $.KeyQuads}}
+						let b{{$j}} = pool[b{{$j}}_at + {{mul $d $columns}}u];
+						{{end}}
+						{{range $i := seq (mul $.RowQuads 4)}}{{range $j := seq $.KeyQuads}}
+						s{{$i}}_{{$j}} = fma(vec4<f32>(a{{quotient $i 4}}.{{lane (mod $i 4)}}), b{{$j}}, s{{$i}}_{{$j}});
+						{{end}}{{end}}
+						{{if $.Relative}}
+						{{range $i := seq $.RowQuads}}
+						let c{{$i}} = pool[{{$.Q2Place}}u + a{{$i}}_at + {{mul $d $rows}}u];
+						{{end}}
+						{{range $u := seq (add $.RowQuads $.KeyQuads)}}
+						let r{{$u}} = pool[r{{$u}}_at + {{mul $d $near}}u];
+						{{end}}
+						{{range $i := seq (mul $.RowQuads 4)}}{{range $j := seq $.KeyQuads}}
+						s{{$i}}_{{$j}} = fma(vec4<f32>(c{{quotient $i 4}}.{{lane (mod $i 4)}}), vec4<f32>(
+							{{- range $l := seq 4}}{{$e := add (sub (add (mul $j 4) $l) $i) (mul $.RowQuads 4)}}{{if $l}}, {{end}}r{{quotient $e 4}}.{{lane (mod $e 4)}}{{end -}}
+						), s{{$i}}_{{$j}});
+						{{end}}{{end}}
+						{{end}}
+					}
+					{{end}}
+				}
+			}
+		}
+
+		// Keys that are not seen: those beyond the last, and those outside of the band.
+		let last_key = first_key + {{mul $columns 4}};
+		let ragged = live && (last_key > keys{{if .Banded}} || last_key - 1 > position + i32(words.right) || first_key < position + {{sub (mul $rows 4) 1}} - i32(words.left){{end}});
+		let mine = vec4<i32>(first_key + i32(across) * {{mul .KeyQuads 4}}) + vec4<i32>(0i, 1i, 2i, 3i);
+		if (ragged) {
+			{{range $i := seq (mul .RowQuads 4)}}{{range $j := seq $.KeyQuads}}
+			s{{$i}}_{{$j}} = select(vec4<f32>(-3.0e38), s{{$i}}_{{$j}}, seen(mine + vec4<i32>({{mul $j 4}}i), keys{{if $.Banded}}, position + i32(down) * {{mul $.RowQuads 4}} + {{$i}}{{end}}));
+			{{end}}{{end}}
+		}
+
+		// The largest score of each row, over the invocations that share it.
+		workgroupBarrier();
+		{{range $i := seq .RowQuads}}
+		{
+			{{range $r := seq 4}}
+			{{$row := add (mul $i 4) $r}}
+			var m{{$r}} = s{{$row}}_0;
+			{{range $j := seq (sub $.KeyQuads 1)}}
+			m{{$r}} = max(m{{$r}}, s{{$row}}_{{add $j 1}});
+			{{end}}
+			{{end}}
+			let half0 = max(vec4<f32>(m0.x, m1.x, m2.x, m3.x), vec4<f32>(m0.y, m1.y, m2.y, m3.y));
+			let half1 = max(vec4<f32>(m0.z, m1.z, m2.z, m3.z), vec4<f32>(m0.w, m1.w, m2.w, m3.w));
+			pool[across * {{$rows}}u + ((down + {{mul $i $.Down}}u) ^ (across % {{$.Banks}}u))] = max(half0, half1);
+		}
+		{{end}}
+		workgroupBarrier();
+		if (live) {
+			{{range $i := seq .RowQuads}}
+			{
+				var most = top{{$i}};
+				for (var a = 0u; a < {{$.Across}}u; a++) {
+					most = max(most, pool[a * {{$rows}}u + ((down + {{mul $i $.Down}}u) ^ (a % {{$.Banks}}u))]);
+				}
+				let fade = exp2(top{{$i}} - most);
+				top{{$i}} = most;
+				var total = vec4<f32>(0.0);
+				// exp2 may make anything of NaN, a sum does not.
+				var exponents = vec4<f32>(0.0);
+				{{range $r := seq 4}}
+				{{$row := add (mul $i 4) $r}}
+				{{range $j := seq $.KeyQuads}}
+				s{{$row}}_{{$j}} -= most.{{lane $r}};
+				exponents.{{lane $r}} += (s{{$row}}_{{$j}}.x + s{{$row}}_{{$j}}.y) + (s{{$row}}_{{$j}}.z + s{{$row}}_{{$j}}.w);
+				s{{$row}}_{{$j}} = exp2(s{{$row}}_{{$j}});
+				{{end}}
+				if (ragged) {
+					{{range $j := seq $.KeyQuads}}
+					s{{$row}}_{{$j}} = select(vec4<f32>(0.0), s{{$row}}_{{$j}}, seen(mine + vec4<i32>({{mul $j 4}}i), keys{{if $.Banded}}, position + i32(down) * {{mul $.RowQuads 4}} + {{$row}}{{end}}));
+					{{end}}
+				}
+				{{range $j := seq $.KeyQuads}}
+				total.{{lane $r}} += (s{{$row}}_{{$j}}.x + s{{$row}}_{{$j}}.y) + (s{{$row}}_{{$j}}.z + s{{$row}}_{{$j}}.w);
+				{{end}}
+				{{range $u := seq $.Slabs}}
+				o{{$row}}_{{$u}} *= fade.{{lane $r}};
+				{{end}}
+				{{end}}
+				sum{{$i}} = fma(sum{{$i}}, fade, select(total, exponents, is_nan(exponents)));
+			}
+			{{end}}
+		}
+
+		// The output, quad j of everybody's keys at a time.
+		{{range $j := seq .KeyQuads}}
+		for (var part = 0u; part < {{div (mul $.Across 4) $.Step}}u; part++) {
+			workgroupBarrier();
+			if (live) {
+				if (part == 0u) {
+					{{range $i := seq $.RowQuads}}
+					{
+						let place = (down + {{mul $i $.Down}}u) ^ (across % {{$.Banks}}u);
+						{{range $l := seq 4}}
+						pool[(across * 4u + {{$l}}u) * {{$rows}}u + place] = vec4<f32>(
+							{{- range $r := seq 4}}{{if $r}}, {{end}}s{{add (mul $i 4) $r}}_{{$j}}.{{lane $l}}{{end -}}
+						);
+						{{end}}
+					}
+					{{end}}
+				}
+				for (var b = thread; b < {{mul $.Step $width}}u; b += {{$threads}}u) {
+					let slot = part * {{$.Step}}u + b / {{$width}}u;
+					let quad = b % {{$width}}u;
+					let row = first_key + i32(slot / 4u) * {{mul $.KeyQuads 4}} + {{mul $j 4}} + i32(slot % 4u);
+					var x = vec4<f32>(0.0);
+					if (row < keys && quad < quads) {
+						x = value(slab, u32(row), quad);
+					}
+					pool[{{$.ValuePlace}}u + b] = x;
+				}
+			}
+			workgroupBarrier();
+			{{if $.Banded}}
+			if (live && ragged) {
+				// A value that a row does not see may be NaN.
+				for (var slot = 0u; slot < {{$.Step}}u; slot++) {
+					let in_part = part * {{$.Step}}u + slot;
+					{{range $i := seq $.RowQuads}}
+					let p{{$i}} = pool[in_part * {{$rows}}u + ((down + {{mul $i $.Down}}u) ^ (in_part / 4u % {{$.Banks}}u))];
+					{{end}}
+					{{range $u := seq $.Slabs}}
+					let x{{$u}} = pool[{{$.ValuePlace}}u + slot * {{$width}}u + across + {{mul $u $.Across}}u];
+					{{end}}
+					{{range $i := seq (mul $.RowQuads 4)}}
+					if (p{{quotient $i 4}}.{{lane (mod $i 4)}} != 0.0) {
+						{{range $u := seq $.Slabs}}
+						o{{$i}}_{{$u}} = fma(vec4<f32>(p{{quotient $i 4}}.{{lane (mod $i 4)}}), x{{$u}}, o{{$i}}_{{$u}});
+						{{end}}
+					}
+					{{end}}
+				}
+			}
+			{{end}}
+			if (live{{if $.Banded}} && !ragged{{end}}) {
+				for (var slot = 0u; slot < {{$.Step}}u; slot++) {
+					let in_part = part * {{$.Step}}u + slot;
+					{{range $i := seq $.RowQuads}}
+					let p{{$i}} = pool[in_part * {{$rows}}u + ((down + {{mul $i $.Down}}u) ^ (in_part / 4u % {{$.Banks}}u))];
+					{{end}}
+					{{range $u := seq $.Slabs}}
+					let x{{$u}} = pool[{{$.ValuePlace}}u + slot * {{$width}}u + across + {{mul $u $.Across}}u];
+					{{end}}
+					{{range $i := seq (mul $.RowQuads 4)}}{{range $u := seq $.Slabs}}
+					o{{$i}}_{{$u}} = fma(vec4<f32>(p{{quotient $i 4}}.{{lane (mod $i 4)}}), x{{$u}}, o{{$i}}_{{$u}});
+					{{end}}{{end}}
+				}
+			}
+		}
+		{{end}}
+	}
+
+	// Every invocation has the sum over its own keys.
+	workgroupBarrier();
+	{{range $i := seq .RowQuads}}
+	pool[across * {{$rows}}u + ((down + {{mul $i $.Down}}u) ^ (across % {{$.Banks}}u))] = sum{{$i}};
+	{{end}}
+	workgroupBarrier();
+	let o_start = words.o + item * words.o_item + head * words.dim;
+	{{range $i := seq .RowQuads}}
+	{
+		var total = vec4<f32>(0.0);
+		for (var a = 0u; a < {{$.Across}}u; a++) {
+			total += pool[a * {{$rows}}u + ((down + {{mul $i $.Down}}u) ^ (a % {{$.Banks}}u))];
+		}
+		let share = select(1.0 / total, vec4<f32>(0.0), total == vec4<f32>(0.0));
+		{{range $r := seq 4}}
+		{
+			let row = first_query + down * {{mul $.RowQuads 4}}u + {{add (mul $i 4) $r}}u;
+			if (row < words.queries) {
+				let live = row < queries;
+				{{range $u := seq $.Slabs}}
+				if (across + {{mul $u $.Across}}u < quads) {
+					store(o_start + row * words.o_row, across + {{mul $u $.Across}}u, select(vec4<f32>(0.0), o{{add (mul $i 4) $r}}_{{$u}} * share.{{lane $r}}, live));
+				}
+				{{end}}
+			}
+		}
+		{{end}}
+	}
+	{{end}}
+}
+
+// seen says which keys a query may see{{if .Banded}} that stands at a position{{end}}.
+fn seen(key: vec4<i32>, keys: i32{{if .Banded}}, position: i32{{end}}) -> vec4<bool> {
+	{{if .Banded}}
+	let far = (key < vec4<i32>(keys)) & (key <= vec4<i32>(position + i32(words.right)));
+	return far & (key >= vec4<i32>(position - i32(words.left)));
+	{{else}}
+	return key < vec4<i32>(keys);
+	{{end}}
+}
