@@ -64,6 +64,9 @@ type Config struct {
 	Window  time.Duration // longest audio that is recognised at once; 0: the network's
 	Overlap time.Duration // of windows, less than half of one
 	Batch   int           // windows at a time; 0: 8
+	// Progress, if not nil, is called whenever windows are done, with how many of how many
+	// are, on the goroutine that recognises.
+	Progress func(done, all int)
 }
 
 // A Token is a token and when it is said, in frames of the encoder.

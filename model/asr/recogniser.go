@@ -108,6 +108,7 @@ func (r *Recogniser) RecogniseAll(ctx context.Context, clips ...[]float32) ([][]
 	// Windows of one length go together.
 	place := func(w *window) int { return bucket(w.to-w.from, r.window) }
 	slices.SortStableFunc(work, func(a, b *window) int { return cmp.Compare(place(a), place(b)) })
+	total := len(work)
 	for len(work) > 0 {
 		n := 1
 		if n < r.cfg.Batch && len(work) >= r.cfg.Batch && place(work[r.cfg.Batch-1]) == place(work[0]) {
@@ -117,6 +118,9 @@ func (r *Recogniser) RecogniseAll(ctx context.Context, clips ...[]float32) ([][]
 			return nil, fmt.Errorf("asr: %w", err)
 		}
 		work = work[n:]
+		if r.cfg.Progress != nil {
+			r.cfg.Progress(total-len(work), total)
+		}
 	}
 	tokens := make([][]Token, len(clips))
 	for i := range parts {

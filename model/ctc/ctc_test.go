@@ -29,11 +29,8 @@ func TestBlankIsAClass(t *testing.T) {
 	t.Parallel()
 	for _, blank := range []int{-1, 3} {
 		l := weights.NewLoader(t.Context(), nil, nil)
-		l = failing(l)
 		Load(l, "head", 2, 3, blank)
 		_, err := l.Params()
 		require.ErrorIs(t, err, pass.ErrInvalid)
 	}
 }
-
-func failing(l *weights.Loader) *weights.Loader { return l }

@@ -74,8 +74,11 @@ func (n *Net) loadHeads(l *weights.Loader) {
 		}
 	}
 	names := headNames()
-	if n.ctc == nil || l.Has(names.Out+".weight") {
+	switch {
+	case l.Has(names.Out + ".weight"):
 		n.transducer = transducer.Load(l, headConfig(n.cfg.Blocks.Width, n.cfg.Classes, n.cfg.MaxSymbols))
+	case n.ctc == nil:
+		l.Fail(fmt.Errorf("want tensor %q of a CTC head or %q of a transducer, given neither: %w", "head.decoder_layers.0.weight", names.Out+".weight", pass.ErrInvalid))
 	}
 }
 

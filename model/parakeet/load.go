@@ -100,11 +100,14 @@ func (n *Net) loadHeads(l *weights.Loader) {
 		Embed: "decoder.prediction.embed", LSTM: lstmName,
 		Enc: "joint.enc", Pred: "joint.pred", Out: "joint.joint_net.2",
 	}
-	if n.ctc == nil || l.Has(names.Out+".weight") {
+	switch {
+	case l.Has(names.Out + ".weight"):
 		n.transducer = transducer.Load(l, transducer.Config{
 			Names: names, Width: n.cfg.Blocks.Width, Classes: n.cfg.Classes, Blank: n.cfg.Classes - 1,
 			Durations: n.cfg.Durations, MaxSymbols: n.cfg.MaxSymbols,
 		})
+	case n.ctc == nil:
+		l.Fail(fmt.Errorf("want tensor %q of a CTC head or %q of a transducer, given neither: %w", "decoder.decoder_layers.0.weight", names.Out+".weight", pass.ErrInvalid))
 	}
 }
 
