@@ -51,9 +51,10 @@ vulkan:
 toolchain:
 	@command -v $(GO) >/dev/null || { echo "tandem needs Go 1.25 or newer: https://go.dev/dl"; exit 1; }
 ifneq ($(CGO),1)
-	@echo "No C compiler, or CGO_ENABLED=0: the WebGPU device layer is left out of this build and" \
+	@echo "No C compiler, or CGO_ENABLED=0: the native WebGPU library is left out of this build and" \
 		"the race detector is off. Everything else works: the CPU backend, all readers, networks" \
-		"and examples. To have it, install a C compiler (Debian: apt-get install gcc libc6-dev)."
+		"and examples, and GPUs through a Dawn library (make dawn). To have it, install a C" \
+		"compiler (Debian: apt-get install gcc libc6-dev)."
 endif
 
 clean:

@@ -29,6 +29,9 @@ type Candidate struct {
 // Open opens this device and no other. It fails with [pass.ErrNoDevice] if the device
 // is not usable or has gone since it was listed.
 func (c Candidate) Open(ctx context.Context) (pass.Device, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("tandem: open: %w", errNoContext)
+	}
 	if c.open == nil {
 		return nil, fmt.Errorf("tandem: open %s: %s: %w", strings.TrimSpace(c.Backend+" "+c.Name), c.Reason, pass.ErrNoDevice)
 	}
@@ -49,7 +52,11 @@ func (c Candidate) Open(ctx context.Context) (pass.Device, error) {
 // reason of what was not looked at.
 func Devices(ctx context.Context) []Candidate {
 	list := []Candidate{{Backend: "cuda", Reason: withoutPrefix(errNoCUDA, "cuda")}}
-	adapters, err := gpu.Adapters(ctx, gpu.Config{Software: true})
+	var adapters []gpu.Adapter
+	err := errNoContext
+	if ctx != nil {
+		adapters, err = gpu.Adapters(ctx, gpu.Config{Software: true})
+	}
 	list = append(list, adapterCandidates(adapters, err)...)
 	return append(list, cpuCandidate())
 }

@@ -37,6 +37,8 @@ var backends = []backend{
 	{"cpu", func(context.Context) (pass.Device, error) { return cpu.Open(cpu.Config{}) }},
 }
 
+var errNoContext = fmt.Errorf("want a context, given nil: %w", pass.ErrInvalid)
+
 var errNoCUDA = fmt.Errorf("cuda: this version has no CUDA backend: %w", pass.ErrNoDevice)
 
 // Open tries devices in the order given and returns the first that opens:
@@ -56,6 +58,9 @@ func Open(ctx context.Context, names ...string) (pass.Device, error) {
 }
 
 func open(ctx context.Context, known []backend, names []string) (pass.Device, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("tandem: open: %w", errNoContext)
+	}
 	var chosen []backend
 	for _, name := range names {
 		i := slices.IndexFunc(known, func(b backend) bool { return b.name == name })

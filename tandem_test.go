@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -169,4 +170,25 @@ func TestCandidateRefusesAnotherDevice(t *testing.T) {
 	_, err := c.Open(t.Context())
 	require.ErrorIs(t, err, pass.ErrNoDevice)
 	require.ErrorContains(t, err, "the devices have changed")
+}
+
+func TestNoContext(t *testing.T) {
+	t.Parallel()
+	var none context.Context
+	_, err := Open(none, "gpu", "cpu")
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	list := Devices(none)
+	require.Equal(t, "cpu", list[len(list)-1].Backend)
+	_, err = list[len(list)-1].Open(none)
+	require.ErrorIs(t, err, pass.ErrInvalid)
+}
+
+// The README lists every variable that is read when a device is opened.
+func TestReadmeListsTheEnvironment(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	for _, v := range gpu.Environment() {
+		require.Contains(t, string(text), "| `"+v.Name+"` |")
+	}
 }

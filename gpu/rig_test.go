@@ -124,6 +124,9 @@ func testAdapter(t testing.TB) (driver.Provider, driver.Adapter) {
 // vulkanRig is a rig on the Vulkan adapter under test.
 func vulkanRig(t testing.TB, cfg driver.DeviceConfig, opt options, wrap func(driver.Device) driver.Device) *rig {
 	p, a := testAdapter(t)
+	if lacking := cfg.Features &^ a.Features; lacking != 0 {
+		t.Skipf("SKIPPED: %s (%s) has no %v", a.Name, a.API, lacking)
+	}
 	drv, err := p.Open(context.Background(), a.Index, cfg)
 	require.NoError(t, err)
 	return newRig(t, drv, a, opt, wrap)

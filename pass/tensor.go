@@ -66,10 +66,22 @@ func (t Tensor) Check() error {
 	return nil
 }
 
-// Float32s decodes the whole tensor.
+// maxElements is more than any device holds.
+const maxElements = 1 << 40
+
+// Float32s decodes the whole tensor. Nothing is allocated unless its data are there.
 func (t Tensor) Float32s() ([]float32, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
+	}
+	if int64(t.Len()) > maxElements {
+		return nil, fmt.Errorf("pass: tensor %q: %d elements, want at most %d: %w", t.Name, t.Len(), int64(maxElements), ErrInvalid)
+	}
+	// A shape that lies should cost nothing: first see whether the data are there.
+	if size := t.Bytes(); size > 0 {
+		if err := readFull(t.Data, make([]byte, 1), size-1); err != nil {
+			return nil, fmt.Errorf("pass: tensor %q: %w", t.Name, err)
+		}
 	}
 	values := make([]float32, t.Len())
 	if err := t.Decode(values, 0); err != nil {
@@ -81,6 +93,9 @@ func (t Tensor) Float32s() ([]float32, error) {
 // Decode fills dst with the elements from the given one on. For Q8_0 both from and
 // len(dst) must be multiples of [Q8Block].
 func (t Tensor) Decode(dst []float32, from int) error {
+	if err := t.Check(); err != nil {
+		return err
+	}
 	n := t.Len()
 	if from < 0 || from > n || len(dst) > n-from {
 		return fmt.Errorf("pass: tensor %q: elements %d to %d of %d: %w", t.Name, from, from+len(dst), n, ErrInvalid)

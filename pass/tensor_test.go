@@ -109,3 +109,25 @@ func TestBytes(t *testing.T) {
 	_, err := ParseDType("F64")
 	require.ErrorIs(t, err, ErrInvalid)
 }
+
+// No tensor that was made by hand leads to a panic, or to memory for data that are not
+// there.
+func TestTensorMisuse(t *testing.T) {
+	one := make([]float32, 1)
+	data := bytes.NewReader(make([]byte, 64))
+	for _, bad := range []Tensor{
+		{}, {Type: F32}, {Type: U32, Shape: []int{1}, Data: data}, {Type: 99, Shape: []int{1}, Data: data},
+		{Type: F32, Shape: []int{-1}, Data: data},
+	} {
+		require.ErrorIs(t, bad.Decode(one, 0), ErrInvalid, "%+v", bad)
+		_, err := bad.Float32s()
+		require.ErrorIs(t, err, ErrInvalid, "%+v", bad)
+	}
+	_, err := Tensor{Name: "w", Type: F32, Shape: []int{math.MaxInt / 8}, Data: data}.Float32s()
+	require.ErrorContains(t, err, `tensor "w"`)
+	allocated := testing.AllocsPerRun(1, func() {
+		_, err = Tensor{Name: "w", Type: F32, Shape: []int{1 << 28}, Data: data}.Float32s()
+	})
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Less(t, allocated, 20.0)
+}

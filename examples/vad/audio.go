@@ -80,20 +80,50 @@ func (p *program) open(ctx context.Context, path string) (r *wav.Reader, name st
 	case "-":
 		name, in = "stdin", interruptible(ctx, p.stdin)
 	default:
-		file, err := os.Open(path)
-		if err != nil {
+		name = path
+		if in, close, err = openFile(ctx, path); err != nil {
 			return nil, path, close, err
 		}
-		if info, err := file.Stat(); err == nil && info.IsDir() {
-			file.Close()
-			return nil, path, close, errors.New("is a directory")
-		}
-		name, in, close = path, file, file.Close
 	}
 	if r, err = wav.NewReader(in); err != nil {
 		close()
 	}
 	return r, name, close, err
+}
+
+// openFile opens a file. If it is none on a disk, both opening and reading may wait for
+// somebody who writes, and end with ctx.
+func openFile(ctx context.Context, path string) (io.Reader, func() error, error) {
+	nothing := func() error { return nil }
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		err = errors.New("is a directory")
+	}
+	if err != nil {
+		return nil, nothing, err
+	}
+	if info.Mode().IsRegular() {
+		file, err := os.Open(path)
+		return file, file.Close, err
+	}
+	type opened struct {
+		file *os.File
+		err  error
+	}
+	result := make(chan opened, 1)
+	go func() {
+		file, err := os.Open(path)
+		result <- opened{file, err}
+	}()
+	select {
+	case o := <-result:
+		if o.err != nil {
+			return nil, nothing, o.err
+		}
+		return interruptible(ctx, o.file), o.file.Close, nil
+	case <-ctx.Done():
+		return nil, nothing, ctx.Err()
+	}
 }
 
 // inFile adds the name of a file to an error, which must not hold it already.

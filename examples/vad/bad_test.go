@@ -73,6 +73,7 @@ func TestBadUse(t *testing.T) {
 	dir := t.TempDir()
 	one := filepath.Join(dir, "one.wav")
 	require.NoError(t, os.WriteFile(one, waveFile(1, 1, 16000, 16, pcm(1), 2), 0o644))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "dir.png"), 0o755))
 	for _, tc := range []struct {
 		args string
 		code int
@@ -83,7 +84,8 @@ func TestBadUse(t *testing.T) {
 		{"--device tpu", exitFailed, "device tpu: want auto, cuda, gpu, software, cpu, or one of --list-devices: "},
 		{"--device 99", exitFailed, "device 99: want "},
 		{"--plot " + dir + "/no/x.png " + one, exitFailed, "/no/x.png: no such file or directory"},
-		{"--plot " + dir + " " + one, exitFailed, "is a directory"},
+		{"--plot " + dir + "/dir.png " + one, exitFailed, "is a directory"},
+		{"--plot " + one + " " + one, exitUsage, "want a file name that ends in .png"},
 		{"--format xml", exitUsage, `--format: want one of table, json, rttm, labels, given "xml"`},
 		{"--threshold 0", exitUsage, "threshold"},
 		{"--threshold x", exitUsage, "threshold"},
@@ -111,8 +113,16 @@ func TestBadUse(t *testing.T) {
 		require.Regexp(t, `^vad: stdin: [^\n]+\n$`, stderr)
 		require.Empty(t, stdout)
 	}
+	code, stdout, message := vad(nil, "")
+	require.Equal(t, exitUsage, code, "not the recording of the program")
+	require.Equal(t, "vad: want the name of a file, given an empty one; see vad --help\n", message)
+	require.Empty(t, stdout)
 	var stderr bytes.Buffer
-	code := run(context.Background(), []string{"--device=cpu", one}, nil, brokenWriter{}, &stderr)
+	code = run(context.Background(), []string{"--device=cpu", one}, nil, brokenWriter{}, &stderr)
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, "vad: standard output: broken\n", stderr.String())
+	stderr.Reset()
+	code = run(context.Background(), []string{"--device=cpu", "--stream", "--probabilities"}, bytes.NewReader(pcm(1000)), brokenWriter{}, &stderr)
 	require.Equal(t, exitFailed, code)
 	require.Equal(t, "vad: standard output: broken\n", stderr.String())
 }

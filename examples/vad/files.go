@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -75,12 +76,18 @@ func (p *program) file(ctx context.Context, stream *silero.Stream, path string) 
 	}
 	bar.finish(r, time.Since(began))
 	if reader.Format().Truncated {
-		fmt.Fprintf(p.stderr, "vad: %s: ends before the length that its header claims; results are for the %v s that are there\n", name, seconds(r.samples))
-		if p.code == exitGood {
-			p.code = exitTruncated
-		}
+		p.truncated(name, r.samples)
 	}
 	return r, nil
+}
+
+// truncated says that a recording is shorter than it claims, and sets the exit code.
+func (p *program) truncated(name string, samples int) {
+	fmt.Fprintf(p.stderr, "vad: %s: ends before the length that its header claims; results are for the %v s that are there\n",
+		strings.Join(strings.Fields(name), " "), seconds(samples))
+	if p.code == exitGood {
+		p.code = exitTruncated
+	}
 }
 
 // analyse fills r with the probabilities and segments of a recording.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,11 +131,18 @@ func (o *options) check(given map[string]bool) error {
 	if given["plot"] && o.plot == "" {
 		return errors.New("--plot: want a file name, given none")
 	}
+	if o.plot != "" && !strings.EqualFold(filepath.Ext(o.plot), ".png") {
+		// Any other name may be that of a recording, given in the wrong place.
+		return fmt.Errorf("--plot: want a file name that ends in .png, given %q", o.plot)
+	}
 	if o.plot != "" && len(o.files) > 1 {
 		return fmt.Errorf("--plot: want one recording, given %d", len(o.files))
 	}
 	if o.plot != "" && o.stream {
 		return errors.New("--plot and --stream: want one of them, given both")
+	}
+	if slices.Contains(o.files, "") { // a variable of a script that is not set
+		return errors.New("want the name of a file, given an empty one")
 	}
 	if i := slices.Index(o.files, "-"); i >= 0 && slices.Contains(o.files[i+1:], "-") {
 		return errors.New("standard input: want it once, given twice")

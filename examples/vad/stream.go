@@ -38,17 +38,28 @@ func (p *program) listen(ctx context.Context, net *silero.Net) error {
 	if err == nil && l.samples == 0 {
 		err = errors.New("no samples")
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.As(err, new(outputError)):
+		return err
+	default:
 		return inFile("stdin", err)
+	}
+	if r, ok := l.from.(*wav.Reader); ok && r.Format().Truncated {
+		p.truncated("stdin", l.samples)
 	}
 	return nil
 }
+
+// An outputError is that of standard output, not of what was read.
+type outputError struct{ error }
 
 // A listener is the state of live audio.
 type listener struct {
 	p        *program
 	stream   *silero.Stream
 	detector *silero.Detector
+	from     sampler
 	samples  int // at 16 kHz
 	start    int // of the segment that has no end yet
 }
@@ -58,6 +69,7 @@ func (l *listener) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.from = from
 	src, err := newSource(from, rate)
 	if err != nil {
 		return err
@@ -133,8 +145,10 @@ func writeEvent(w io.Writer, kind silero.EventKind, at seconds) {
 func (l *listener) line(write func(io.Writer)) error {
 	var b bytes.Buffer
 	write(&b)
-	_, err := l.p.stdout.Write(b.Bytes())
-	return err
+	if _, err := l.p.stdout.Write(b.Bytes()); err != nil {
+		return outputError{inFile("standard output", err)}
+	}
+	return nil
 }
 
 // liveSampler returns a sampler of a WAVE file, or of raw samples if in is none.

@@ -169,6 +169,9 @@ func TestStream(t *testing.T) {
 		require.Equal(t, exitGood, code, stderr)
 		require.Equal(t, string(file), strings.ReplaceAll(live, " stdin ", " jfk "), tc.name)
 	}
+	code, _, stderr := vad(bytes.NewReader(waveFile(1, 1, 16000, 16, raw[:2*cut], 1<<20)), "--stream")
+	require.Equal(t, exitTruncated, code)
+	require.Equal(t, "vad: stdin: ends before the length that its header claims; results are for the 2.600 s that are there\n", stderr)
 	raw = raw[:2*cut]
 	code, stdout, stderr := vad(bytes.NewReader(raw), "--stream", "-")
 	require.Equal(t, exitGood, code, stderr)

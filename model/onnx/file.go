@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"syscall"
@@ -29,11 +30,20 @@ func Parse(b []byte) (*File, error) {
 	return f, nil
 }
 
-// Read reads a model from r to its end, into memory.
+// maxModel is how long a model may be in bytes: as long as a protobuf message.
+const maxModel = math.MaxInt32
+
+// Read reads a model from r to its end, into memory. It has at most 2 GiB.
 func Read(r io.Reader) (*File, error) {
-	b, err := io.ReadAll(r)
+	if r == nil {
+		return nil, fmt.Errorf("onnx: want an input, given nil: %w", pass.ErrInvalid)
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxModel+1))
 	if err != nil {
 		return nil, fmt.Errorf("onnx: %w", err)
+	}
+	if len(b) > maxModel {
+		return nil, fmt.Errorf("onnx: want a model of at most %d bytes: %w", maxModel, pass.ErrInvalid)
 	}
 	return Parse(b)
 }

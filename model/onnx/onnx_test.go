@@ -326,3 +326,8 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestReadNothing(t *testing.T) {
+	_, err := onnx.Read(nil)
+	require.ErrorIs(t, err, pass.ErrInvalid)
+}

@@ -16,7 +16,8 @@ const block = 4096
 // A Resampler resamples a stream that comes in pieces of any size, in memory that
 // depends on the ratio of the rates alone. One goroutine at a time may use it.
 //
-// However the input is cut, the output is that of [Resample], bit for bit.
+// [New] makes one; the zero Resampler gives no output. However the input is cut, the
+// output is that of [Resample], bit for bit.
 type Resampler struct {
 	f     *filter
 	buf   []float64 // input, from the first sample that the next output needs on
@@ -58,6 +59,9 @@ func (r *Resampler) Process(dst, src []float32) []float32 {
 // Flush ends the stream: it appends the rest of the output to dst and returns the
 // extended slice. The Resampler is then as new.
 func (r *Resampler) Flush(dst []float32) []float32 {
+	if r.f == nil {
+		return dst
+	}
 	dst = r.flush(dst, math.MaxInt)
 	r.reset()
 	return dst
@@ -65,6 +69,9 @@ func (r *Resampler) Flush(dst []float32) []float32 {
 
 // process is Process up to a length of dst.
 func (r *Resampler) process(dst, src []float32, most int) []float32 {
+	if r.f == nil {
+		return dst
+	}
 	r.ahead += int64(len(src))
 	for len(src) > 0 && len(dst) < most {
 		r.shift()
@@ -94,7 +101,12 @@ func (r *Resampler) flush(dst []float32, most int) []float32 {
 
 // Delay returns how many input samples after the time of an output sample have to be
 // there before Process can return it.
-func (r *Resampler) Delay() int { return r.f.taps - r.f.before - 1 }
+func (r *Resampler) Delay() int {
+	if r.f == nil {
+		return 0
+	}
+	return r.f.taps - r.f.before - 1
+}
 
 // shift makes room in a full buffer.
 func (r *Resampler) shift() {

@@ -317,3 +317,11 @@ func BenchmarkResample(b *testing.B) {
 		})
 	}
 }
+
+func TestZeroResampler(t *testing.T) {
+	t.Parallel()
+	var r resample.Resampler
+	require.Empty(t, r.Process(nil, []float32{1, 2}))
+	require.Empty(t, r.Flush(nil))
+	require.Zero(t, r.Delay())
+}

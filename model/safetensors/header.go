@@ -30,6 +30,9 @@ type entry struct {
 // readHeader checks the file in r and returns its tensors, in order of their data, and
 // its metadata.
 func readHeader(r io.ReaderAt, size int64) ([]Tensor, map[string]string, error) {
+	if r == nil {
+		return nil, nil, fmt.Errorf("want an input, given nil: %w", pass.ErrInvalid)
+	}
 	if size < 8 {
 		return nil, nil, fmt.Errorf("%d bytes, want at least 8: %w", size, pass.ErrInvalid)
 	}

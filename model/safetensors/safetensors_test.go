@@ -470,3 +470,9 @@ func FuzzNew(f *testing.F) {
 		require.Equal(t, first.Bytes(), second.Bytes())
 	})
 }
+
+func TestNothingGiven(t *testing.T) {
+	_, err := safetensors.New(nil, 100)
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	require.ErrorIs(t, safetensors.Write(nil, nil, nil), pass.ErrInvalid)
+}

@@ -27,6 +27,9 @@ func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 }
 
 func write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
+	if w == nil {
+		return fmt.Errorf("want an output, given nil: %w", pass.ErrInvalid)
+	}
 	tensors = slices.Clone(tensors)
 	slices.SortStableFunc(tensors, func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(b.DType.size(), a.DType.size()), strings.Compare(a.Name, b.Name))

@@ -14,6 +14,7 @@ const (
 // Chunks returns how many chunks there are in audio of the given number of samples; the
 // last may be partial.
 func Chunks(samples int) int {
+	samples = max(samples, 0)
 	chunks := samples / ChunkSamples
 	if samples%ChunkSamples > 0 {
 		chunks++

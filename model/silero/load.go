@@ -130,6 +130,9 @@ func (n *Net) Close() error {
 }
 
 func (n *Net) usable() error {
+	if n == nil || n.dev == nil {
+		return fmt.Errorf("silero: net: not loaded: %w", pass.ErrInvalid)
+	}
 	if n.closed.Load() {
 		return fmt.Errorf("silero: net: %w", pass.ErrClosed)
 	}

@@ -66,3 +66,29 @@ func TestLoadRefuses(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 	}
 }
+
+// Values that were not made by this package's functions are refused, not followed.
+func TestZeroValues(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var net Net
+	var stream Stream
+	var streams Streams
+	_, probabilities := net.Probabilities(ctx, make([]float32, ChunkSamples))
+	_, ofNil := (*Net)(nil).Probabilities(ctx, nil)
+	_, newStream := net.NewStream(ctx)
+	_, newStreams := net.NewStreams(ctx, 1)
+	_, feed := stream.Feed(ctx, make([]float32, ChunkSamples))
+	_, flush := stream.Flush(ctx)
+	_, add := streams.Add()
+	for _, err := range []error{
+		probabilities, ofNil, newStream, newStreams, feed, flush, stream.Reset(ctx), add,
+		streams.Step(ctx, []Chunk{{Samples: make([]float32, 1)}}),
+	} {
+		require.ErrorIs(t, err, pass.ErrInvalid)
+	}
+	require.ErrorIs(t, streams.Remove(1), pass.ErrClosed)
+	require.ErrorIs(t, streams.Reset(1), pass.ErrClosed)
+	require.NoError(t, errors.Join(net.Close(), stream.Close(), streams.Close()))
+	require.Zero(t, Chunks(-1-ChunkSamples))
+}

@@ -21,7 +21,7 @@ func TestProbabilities(t *testing.T) {
 		for _, name := range names {
 			ref := reference(t, name)
 			var steps []float64
-			p, err := net.Probabilities(ctx, samples(t, name), func(done float64) { steps = append(steps, done) })
+			p, err := net.Probabilities(ctx, samples(t, name), nil, func(done float64) { steps = append(steps, done) })
 			require.NoError(t, err)
 			requireClose(t, ref.Probabilities, p, name)
 			require.IsIncreasing(t, append([]float64{0}, steps...))

@@ -12,6 +12,9 @@ import (
 //
 // Audio that does not fit memory, or should not take it, is fed to a [Stream] in pieces.
 func (n *Net) Probabilities(ctx context.Context, samples []float32, progress ...func(done float64)) (probabilities []float32, err error) {
+	if err := n.usable(); err != nil {
+		return nil, err
+	}
 	s, err := n.take(ctx)
 	if err != nil {
 		return nil, err
@@ -21,6 +24,9 @@ func (n *Net) Probabilities(ctx context.Context, samples []float32, progress ...
 	report := func(more int) {
 		ready += more
 		for _, f := range progress {
+			if f == nil {
+				continue
+			}
 			f(float64(ready) / float64(chunks))
 		}
 	}

@@ -216,7 +216,7 @@ func (s *Stream) Flush(ctx context.Context) ([]float32, error) {
 
 // Reset forgets all audio: the stream is as new.
 func (s *Stream) Reset(ctx context.Context) error {
-	if err := s.net.usable(); err != nil {
+	if err := s.opened(); err != nil {
 		return err
 	}
 	for s.flying > 0 {
@@ -239,15 +239,26 @@ func (s *Stream) Reset(ctx context.Context) error {
 
 // Close frees what the stream holds. It may be called again, and on nil.
 func (s *Stream) Close() error {
-	if s == nil {
+	if s == nil || s.session == nil {
 		return nil
 	}
 	return s.session.Close()
 }
 
 func (s *Stream) usable() error {
+	if err := s.opened(); err != nil {
+		return err
+	}
 	if s.lost != nil {
 		return fmt.Errorf("silero: stream: not Reset since: %w", s.lost)
+	}
+	return nil
+}
+
+// opened refuses the zero Stream, and one whose net is closed.
+func (s *Stream) opened() error {
+	if s.net == nil {
+		return fmt.Errorf("silero: stream: not opened: %w", pass.ErrInvalid)
 	}
 	return s.net.usable()
 }

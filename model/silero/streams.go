@@ -129,6 +129,14 @@ func (s *Streams) record(ctx context.Context) error {
 	}
 }
 
+// opened refuses the zero Streams, and one whose net is closed.
+func (s *Streams) opened() error {
+	if s.net == nil {
+		return fmt.Errorf("silero: streams: not opened: %w", pass.ErrInvalid)
+	}
+	return s.net.usable()
+}
+
 // Capacity returns how many streams there may be at a time.
 func (s *Streams) Capacity() int { return len(s.rows) }
 
@@ -137,7 +145,7 @@ func (s *Streams) Len() int { return len(s.rows) - len(s.free) }
 
 // Add opens a stream. It fails with pass.ErrInvalid if there are as many as the capacity.
 func (s *Streams) Add() (StreamID, error) {
-	if err := s.net.usable(); err != nil {
+	if err := s.opened(); err != nil {
 		return 0, err
 	}
 	n := len(s.free)
@@ -157,7 +165,7 @@ func (s *Streams) Add() (StreamID, error) {
 func (s *Streams) Remove(id StreamID) error {
 	r, err := s.row(id)
 	if err != nil {
-		return err
+		return fmt.Errorf("silero: streams: remove: %w", err)
 	}
 	r.taken = false
 	s.free = append(s.free, id.row())
@@ -168,7 +176,7 @@ func (s *Streams) Remove(id StreamID) error {
 func (s *Streams) Reset(id StreamID) error {
 	r, err := s.row(id)
 	if err != nil {
-		return err
+		return fmt.Errorf("silero: streams: reset: %w", err)
 	}
 	r.reset()
 	return nil
@@ -185,7 +193,7 @@ func (s *Streams) row(id StreamID) (*row, error) {
 	if i := id.row(); int(i) < len(s.rows) && s.rows[i].taken && s.rows[i].generation == id.generation() {
 		return &s.rows[i], nil
 	}
-	return nil, fmt.Errorf("silero: streams: no stream %d.%d, or removed: %w", id.row(), id.generation(), pass.ErrClosed)
+	return nil, fmt.Errorf("no stream %d.%d, or removed: %w", id.row(), id.generation(), pass.ErrClosed)
 }
 
 // Step takes the next chunk of some streams, in any order, at most one of each, and sets
@@ -193,7 +201,7 @@ func (s *Streams) row(id StreamID) (*row, error) {
 // with pass.ErrInvalid or pass.ErrClosed before any chunk is taken. After any other
 // error, the end of ctx included, the streams of the step must be Reset.
 func (s *Streams) Step(ctx context.Context, chunks []Chunk) error {
-	if err := s.net.usable(); err != nil {
+	if err := s.opened(); err != nil {
 		return err
 	}
 	if len(chunks) == 0 {
@@ -220,7 +228,7 @@ func (s *Streams) check(chunks []Chunk) error {
 		c := &chunks[i]
 		r, err := s.row(c.Stream)
 		if err != nil {
-			return fmt.Errorf("chunk %d: %w", i, err)
+			return fmt.Errorf("silero: streams: chunk %d: %w", i, err)
 		}
 		if r.lost != nil {
 			return fmt.Errorf("silero: streams: chunk %d: stream not Reset since: %w", i, r.lost)
@@ -322,7 +330,7 @@ func (s *Streams) clean(ctx context.Context) error {
 
 // Close frees what the streams hold. It may be called again, and on nil.
 func (s *Streams) Close() error {
-	if s == nil {
+	if s == nil || s.session == nil {
 		return nil
 	}
 	return s.session.Close()

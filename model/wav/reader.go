@@ -36,6 +36,9 @@ func NewReader(in io.Reader) (*Reader, error) {
 }
 
 func newReader(in io.Reader) (*Reader, error) {
+	if in == nil {
+		return nil, fmt.Errorf("want an input, given nil: %w", pass.ErrInvalid)
+	}
 	src, err := newSource(in)
 	if err != nil {
 		return nil, err
@@ -77,6 +80,9 @@ func (r *Reader) Read(dst []float32) (int, error) {
 }
 
 func (r *Reader) read(dst []float32) (int, error) {
+	if r.src == nil {
+		return 0, fmt.Errorf("reader not opened: %w", pass.ErrInvalid)
+	}
 	if r.err != nil {
 		return 0, r.err
 	}

@@ -449,3 +449,15 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, wantFormat, format)
 	})
 }
+
+func TestNothingGiven(t *testing.T) {
+	t.Parallel()
+	_, err := wav.NewReader(nil)
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	_, _, err = wav.Decode(nil)
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	require.ErrorIs(t, wav.Write(nil, 16000, nil), pass.ErrInvalid)
+	var r wav.Reader
+	_, err = r.Read(make([]float32, 1))
+	require.ErrorIs(t, err, pass.ErrInvalid)
+}

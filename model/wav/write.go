@@ -15,6 +15,9 @@ import (
 // than the 32-bit sizes of the header can tell.
 func Write(w io.Writer, rate int, samples []float32) error {
 	const head = 44
+	if w == nil {
+		return fmt.Errorf("wav: write: want an output, given nil: %w", pass.ErrInvalid)
+	}
 	if rate <= 0 || rate > math.MaxInt32 {
 		return fmt.Errorf("wav: write: sample rate %d Hz: want 1 to %d: %w", rate, math.MaxInt32, pass.ErrInvalid)
 	}

@@ -32,9 +32,10 @@ type device struct {
 	mu       sync.Mutex
 	params   table[*shared]
 	sessions map[*session]struct{}
-	loading  sync.WaitGroup
 	closed   bool
 	lost     error // the first error that wraps ErrDeviceLost
+
+	busy sync.WaitGroup // calls within the hardware that Close waits for
 }
 
 // shared is memory with several users: its handle, and the recordings that use it.
@@ -57,6 +58,25 @@ func (d *device) usableLocked() error {
 		return fmt.Errorf("%s: device: %w", d.name, pass.ErrClosed)
 	}
 	return d.lost
+}
+
+// enter returns the error of usable, or holds Close back until busy.Done.
+func (d *device) enter() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.usableLocked(); err != nil {
+		return err
+	}
+	d.busy.Add(1)
+	return nil
+}
+
+// live returns why a call should not begin, as far as its context says.
+func live(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("want a context, given nil: %w", pass.ErrInvalid)
+	}
+	return ctx.Err()
 }
 
 // note keeps the first loss of the device, and returns err.
@@ -100,17 +120,13 @@ func (d *device) Load(ctx context.Context, w pass.Weights) (p pass.Param, err er
 	if err != nil {
 		return pass.Param{}, fmt.Errorf("%s: load: %w", d.name, err)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := live(ctx); err != nil {
 		return pass.Param{}, fmt.Errorf("%s: load: %w", d.name, err)
 	}
-	d.mu.Lock()
-	if err := d.usableLocked(); err != nil {
-		d.mu.Unlock()
+	if err := d.enter(); err != nil {
 		return pass.Param{}, err
 	}
-	d.loading.Add(1)
-	d.mu.Unlock()
-	defer d.loading.Done()
+	defer d.busy.Done()
 	mem, err := d.hw.Load(ctx, w, shape)
 	if err != nil {
 		return pass.Param{}, d.note(fmt.Errorf("%s: load: %w", d.name, err))
@@ -156,22 +172,19 @@ func (d *device) paramLocked(p pass.Param) (*shared, error) {
 
 func (d *device) NewSession(cfg pass.SessionConfig) (_ pass.Session, err error) {
 	defer guard(d.name, "new session", &err)
-	if err := d.usable(); err != nil {
-		return nil, err
-	}
 	if cfg.Latency > pass.Interactive {
 		return nil, fmt.Errorf("%s: new session %q: latency: want Batch or Interactive, given %d: %w", d.name, cfg.Label, cfg.Latency, pass.ErrInvalid)
 	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.busy.Done()
 	stream, err := d.hw.NewStream(cfg)
 	if err != nil {
 		return nil, d.note(fmt.Errorf("%s: new session %q: %w", d.name, cfg.Label, err))
 	}
 	s := newSession(d, cfg, stream)
 	d.mu.Lock()
-	if err := d.usableLocked(); err != nil {
-		d.mu.Unlock()
-		return nil, errors.Join(err, stream.Close())
-	}
 	d.sessions[s] = struct{}{}
 	d.mu.Unlock()
 	return s, nil
@@ -188,12 +201,14 @@ func (d *device) Close() (err error) {
 		return nil
 	}
 	d.closed = true
+	d.mu.Unlock()
+	d.busy.Wait()
 	var open []*session
+	d.mu.Lock()
 	for s := range d.sessions {
 		open = append(open, s)
 	}
 	d.mu.Unlock()
-	d.loading.Wait()
 	var errs []error
 	for _, s := range open {
 		errs = append(errs, s.Close())

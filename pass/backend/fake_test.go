@@ -23,6 +23,8 @@ type fake struct {
 	most      atomic.Int32  // parts in flight at once
 	parts     atomic.Int32  // parts submitted
 	gate      chan struct{} // if not nil, every Wait takes a token from it
+	entered   chan struct{} // if not nil, Compile, Alloc and NewStream put a token into it, and wait for one in leave
+	leave     chan struct{}
 	submitErr func(part int32) error
 	waitErr   func(part int32) error
 	allocErr  error
@@ -39,7 +41,16 @@ func (f *fake) Load(ctx context.Context, w pass.Weights, _ pass.ParamShape) (Mem
 	return f.take(0)
 }
 
+// pause is where a test holds a call.
+func (f *fake) pause() {
+	if f.entered != nil {
+		f.entered <- struct{}{}
+		<-f.leave
+	}
+}
+
 func (f *fake) NewStream(pass.SessionConfig) (Stream, error) {
+	f.pause()
 	f.streams.Add(1)
 	return &fakeStream{f: f}, nil
 }
@@ -71,6 +82,7 @@ type fakeStream struct {
 }
 
 func (s *fakeStream) Alloc(_ pass.DType, n int) (Memory, error) {
+	s.f.pause()
 	m, err := s.f.take(n)
 	if err != nil {
 		return nil, err
@@ -99,6 +111,7 @@ func (s *fakeStream) Read(_ context.Context, m Memory, at int, data []uint32) er
 }
 
 func (s *fakeStream) Compile(_ context.Context, p *Plan) (Program, error) {
+	s.f.pause()
 	offsets, n := p.Pack(1)
 	s.f.programs.Add(1)
 	pieces := make([]pass.Cost, max(len(p.Steps), 1))

@@ -60,7 +60,7 @@ func (rec *recording) start(ctx context.Context, binds []pass.Bind) (pass.Run, e
 	if err := s.usable(); err != nil {
 		return pass.Run{}, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := live(ctx); err != nil {
 		return pass.Run{}, err
 	}
 	r := rec.take()
@@ -72,7 +72,7 @@ func (rec *recording) start(ctx context.Context, binds []pass.Bind) (pass.Run, e
 	r.job.Serial = serials.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if rec.closed || s.closed {
+	if rec.closed || s.closed.Load() {
 		return pass.Run{}, fmt.Errorf("recording: %w", pass.ErrClosed)
 	}
 	rec.pending++
@@ -159,6 +159,9 @@ func (rec *recording) give(r *run) {
 }
 
 func (rec *recording) Dump(w io.Writer) error {
+	if w == nil {
+		return rec.s.wrap("dump", fmt.Errorf("want a writer, given nil: %w", pass.ErrInvalid))
+	}
 	p := rec.plan
 	cost := p.Cost()
 	_, length := p.Pack(1)
@@ -232,8 +235,10 @@ func (r *run) stale() error {
 	return fmt.Errorf("%s: %s: run: %w", r.rec.s.d.name, r.rec.call(), pass.ErrClosed)
 }
 
-func (r *run) Wait(ctx context.Context, generation uint64) (err error) {
-	defer guard(r.rec.s.d.name, "wait", &err)
+func (r *run) Wait(ctx context.Context, generation uint64) error {
+	if ctx == nil {
+		return fmt.Errorf("%s: %s: wait: want a context, given nil: %w", r.rec.s.d.name, r.rec.call(), pass.ErrInvalid)
+	}
 	for {
 		if over, err := r.result(generation); over {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/tandem-gpu/tandem/pass"
@@ -29,8 +30,11 @@ type session struct {
 	queue      []*run // from head on
 	head       int
 	pumping    bool
-	closed     bool
 	gone       chan struct{} // closed when Close is done
+
+	// closed is set under mu. It is read without, since Start waits for the token with
+	// mu held, and who has the token asks.
+	closed atomic.Bool
 }
 
 func newSession(d *device, cfg pass.SessionConfig, stream Stream) *session {
@@ -62,9 +66,7 @@ func (s *session) usable() error {
 	if err := s.d.usable(); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Load() {
 		return fmt.Errorf("session: %w", pass.ErrClosed)
 	}
 	return nil
@@ -107,13 +109,17 @@ func (s *session) Alloc(t pass.DType, n int) (b pass.Buffer, err error) {
 	if err := checkBuffer(t, n); err != nil {
 		return b, s.wrap("alloc", err)
 	}
+	if err := s.d.enter(); err != nil {
+		return b, s.wrap("alloc", err)
+	}
+	defer s.d.busy.Done()
 	mem, err := s.stream.Alloc(t, n)
 	if err != nil {
 		return b, s.wrap("alloc", fmt.Errorf("%d %v: %w", n, t, err))
 	}
 	m := &shared{mem: mem, refs: 1}
 	s.mu.Lock()
-	if s.closed {
+	if s.closed.Load() {
 		s.mu.Unlock()
 		mem.Free()
 		return b, s.wrap("alloc", fmt.Errorf("session: %w", pass.ErrClosed))
@@ -239,7 +245,7 @@ func (s *session) move(ctx context.Context, v pass.View, data any, do func(conte
 	if v.RowStride != 0 || v.BatchStride != 0 {
 		return fmt.Errorf("%v: want a dense view, given row stride %d, batch stride %d: %w", b, v.RowStride, v.BatchStride, pass.ErrInvalid)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := live(ctx); err != nil {
 		return err
 	}
 	select {
@@ -273,7 +279,8 @@ func floatWords(f []float32) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(f))), len(f))
 }
 
-func (s *session) Record(ctx context.Context, opt pass.RecordOptions, f func(pass.Pass)) (pass.Recording, error) {
+func (s *session) Record(ctx context.Context, opt pass.RecordOptions, f func(pass.Pass)) (_ pass.Recording, err error) {
+	defer guard(s.d.name, "record", &err)
 	call := "record"
 	if opt.Label != "" {
 		call = fmt.Sprintf("record %q", opt.Label)
@@ -295,7 +302,7 @@ func (s *session) record(ctx context.Context, opt pass.RecordOptions, f func(pas
 	if opt.Math > pass.Fast {
 		return nil, fmt.Errorf("math: want Exact or Fast, given %d: %w", opt.Math, pass.ErrInvalid)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := live(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -312,6 +319,11 @@ func (s *session) record(ctx context.Context, opt pass.RecordOptions, f func(pas
 		s.d.release(r.uses...)
 		return nil, err
 	}
+	if err := s.d.enter(); err != nil { // not before: the callback may close the device
+		s.d.release(r.uses...)
+		return nil, err
+	}
+	defer s.d.busy.Done()
 	program, err := s.compile(ctx, r.plan)
 	if err != nil {
 		s.d.release(r.uses...)
@@ -319,7 +331,7 @@ func (s *session) record(ctx context.Context, opt pass.RecordOptions, f func(pas
 	}
 	rec := newRecording(s, number, opt, r, program)
 	s.mu.Lock()
-	closed := s.closed
+	closed := s.closed.Load()
 	if !closed {
 		s.recordings[rec] = struct{}{}
 	}
@@ -352,12 +364,12 @@ func (s *session) Close() (err error) {
 		return nil
 	}
 	s.mu.Lock()
-	if s.closed {
+	if s.closed.Load() {
 		s.mu.Unlock()
 		<-s.gone
 		return nil
 	}
-	s.closed = true
+	s.closed.Store(true)
 	s.mu.Unlock()
 	defer close(s.gone)
 	defer guard(s.d.name, "close session", &err)

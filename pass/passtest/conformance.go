@@ -1,6 +1,7 @@
 package passtest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,14 @@ func (s *suite) folders(t *testing.T, dir string) {
 			s.runCase(t, dev, c)
 		})
 	}
+}
+
+// caseRoot returns the directory that TANDEM_CASES names, links followed.
+func caseRoot(dir string) (string, error) {
+	if !filepath.IsAbs(dir) { // tests run in the folder of their package
+		return "", fmt.Errorf("want an absolute path, given %q: %w", dir, pass.ErrInvalid)
+	}
+	return filepath.EvalSymlinks(dir)
 }
 
 // logTruth says where the wanted outputs of a folder differ from package truth.

@@ -33,7 +33,11 @@ func (c Config) Run(t *testing.T, open func(testing.TB) pass.Device) {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s) })
 	}
 	if dir := os.Getenv("TANDEM_CASES"); dir != "" {
-		t.Run("folders", func(t *testing.T) { s.folders(t, dir) })
+		t.Run("folders", func(t *testing.T) {
+			root, err := caseRoot(dir)
+			ok(t, err, "TANDEM_CASES")
+			s.folders(t, root)
+		})
 	}
 }
 

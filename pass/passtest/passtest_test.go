@@ -2,6 +2,8 @@ package passtest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -23,6 +25,21 @@ func TestToyConforms(t *testing.T) {
 func TestFoldersRun(t *testing.T) {
 	s := newSuite(Config{}, func(testing.TB) pass.Device { return newToy("") })
 	s.folders(t, "cases/testdata")
+}
+
+func TestCaseRoot(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	link := filepath.Join(t.TempDir(), "link")
+	if os.Symlink(dir, link) != nil {
+		link = dir // not on this system
+	}
+	root, err := caseRoot(link)
+	require.NoError(t, err)
+	require.Equal(t, dir, root, "a walk does not follow a link at its root")
+	_, err = caseRoot("cases/testdata")
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	require.ErrorContains(t, err, "want an absolute path")
 }
 
 // A stub is a testing.TB that keeps what a check says.

@@ -217,7 +217,11 @@ func decodeFloat(f reflect.Value, raw json.RawMessage) error {
 func parseEpilogue(s string) (pass.Epilogue, error) {
 	name, factor, has := strings.Cut(strings.ToLower(s), "(")
 	if !has {
-		return pass.ParseEpilogue(name, 0)
+		e, err := pass.ParseEpilogue(name, 0)
+		if k := e.Kind(); k == pass.KindLeaky || k == pass.KindResidual {
+			return pass.Epilogue{}, invalid(`want a factor in brackets as in "%s(0.5)", given %q`, name, s)
+		}
+		return e, err
 	}
 	alpha, err := strconv.ParseFloat(strings.TrimSuffix(factor, ")"), 32)
 	if err != nil || !strings.HasSuffix(factor, ")") {

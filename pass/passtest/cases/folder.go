@@ -213,6 +213,9 @@ func readJSON(path string) (caseJSON, error) {
 	if err := d.Decode(&j); err != nil {
 		return j, fmt.Errorf("%w: %w", err, pass.ErrInvalid)
 	}
+	if _, err := d.Token(); err != io.EOF {
+		return j, invalid("want one JSON object, given more after it")
+	}
 	return j, nil
 }
 

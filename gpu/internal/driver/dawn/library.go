@@ -17,6 +17,9 @@ type library struct {
 	opened uintptr // the system's name for it
 	column
 	functions [functionCount]uintptr
+
+	mu   sync.Mutex
+	kept handle // the instance that all providers share; 0: none yet
 }
 
 // loaded are the libraries of the process by path. They are never unloaded.

@@ -226,21 +226,21 @@ func TestWrongTable(t *testing.T) {
 	if a.Features&driver.FeatureF16 == 0 || a.Features&driver.FeatureSubgroups == 0 {
 		t.Skipf("%s lacks f16 or subgroups", a.Name)
 	}
-	wrong := *p.library
+	wrong := &library{path: p.library.path, opened: p.library.opened, column: p.library.column, functions: p.library.functions}
 	wrong.features = map[feature]uint32{}
 	for f, n := range p.library.features {
 		wrong.features[f] = n
 	}
 	// The number of another feature that the adapter has.
 	wrong.features[shaderF16] = p.library.features[timestampQuery]
-	q := &provider{library: &wrong, options: Options{Cache: cacheOff}}
+	q := &provider{library: wrong, options: Options{Cache: cacheOff}}
 	defer q.Close()
 	_, err := q.Open(context.Background(), 0, driver.DeviceConfig{Features: driver.FeatureF16})
 	require.ErrorIs(t, err, pass.ErrUnsupported)
 	require.ErrorContains(t, err, "feature f16 was granted but does not work")
 
 	wrong.features[coreFeatures] = 0x7777
-	r := &provider{library: &wrong}
+	r := &provider{library: wrong}
 	defer r.Close()
 	_, err = r.Adapters(context.Background())
 	require.ErrorIs(t, err, pass.ErrNoDevice)

@@ -101,7 +101,7 @@ func (p *provider) enumerate(ctx context.Context) error {
 	}
 	if p.instance == 0 {
 		var err error
-		if p.instance, err = p.library.newInstance(); err != nil {
+		if p.instance, err = p.library.shareInstance(); err != nil {
 			return err
 		}
 	}
@@ -110,6 +110,7 @@ func (p *provider) enumerate(ctx context.Context) error {
 	quietly(p.options.Debug, func() { list, reasons = p.ask(ctx) })
 	if list == nil {
 		// The library looks for drivers when the instance is made: start afresh.
+		p.library.forgetInstance(p.instance)
 		p.library.call(instanceRelease, p.instance)
 		p.instance = 0
 		reason := distinct(reasons)
@@ -161,6 +162,33 @@ func distinct(list []error) string {
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// shareInstance returns a reference to the process's instance of the library. It is never
+// given back: drivers run out of something that instances take and do not return.
+// NVIDIA's, of version 580, offers no device any more after some thirty of them.
+func (l *library) shareInstance() (handle, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept == 0 {
+		instance, err := l.newInstance()
+		if err != nil {
+			return 0, err
+		}
+		l.kept = instance
+	}
+	l.call(instanceAddRef, l.kept)
+	return l.kept, nil
+}
+
+// forgetInstance lets the next provider make an instance of its own.
+func (l *library) forgetInstance(instance handle) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept == instance {
+		l.kept = 0
+		l.call(instanceRelease, instance)
+	}
 }
 
 // newInstance makes an instance that waits with time-outs and admits matrix units,
