@@ -103,32 +103,44 @@ func (s *session) bufferLocked(b pass.Buffer) (*shared, error) {
 
 func (s *session) Alloc(t pass.DType, n int) (b pass.Buffer, err error) {
 	defer guard(s.d.name, "alloc", &err)
-	if err := s.usable(); err != nil {
-		return b, s.wrap("alloc", err)
-	}
 	if err := checkBuffer(t, n); err != nil {
 		return b, s.wrap("alloc", err)
 	}
+	err = s.own(&s.buffers, func() (Memory, error) { return s.stream.Alloc(t, n) }, func(ref pass.Ref) any {
+		b = pass.MakeBuffer(ref, t, n)
+		return b
+	})
+	if err != nil {
+		return pass.Buffer{}, s.wrap("alloc", fmt.Errorf("%d %v: %w", n, t, err))
+	}
+	return b, nil
+}
+
+// own makes memory and puts it into a table of the session, under the handle that name
+// makes of its place.
+func (s *session) own(t *table[*shared], alloc func() (Memory, error), name func(pass.Ref) any) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
 	if err := s.d.enter(); err != nil {
-		return b, s.wrap("alloc", err)
+		return err
 	}
 	defer s.d.busy.Done()
-	mem, err := s.stream.Alloc(t, n)
+	mem, err := alloc()
 	if err != nil {
-		return b, s.wrap("alloc", fmt.Errorf("%d %v: %w", n, t, err))
+		return err
 	}
 	m := &shared{mem: mem, refs: 1}
 	s.mu.Lock()
 	if s.closed.Load() {
 		s.mu.Unlock()
 		mem.Free()
-		return b, s.wrap("alloc", fmt.Errorf("session: %w", pass.ErrClosed))
+		return fmt.Errorf("session: %w", pass.ErrClosed)
 	}
-	id, generation := s.buffers.add(m)
-	b = pass.MakeBuffer(pass.Ref{Device: s.d.number, Session: s.number, ID: id, Generation: generation}, t, n)
-	m.handle = b
+	id, generation := t.add(m)
+	m.handle = name(pass.Ref{Device: s.d.number, Session: s.number, ID: id, Generation: generation})
 	s.mu.Unlock()
-	return b, nil
+	return nil
 }
 
 func (s *session) Free(b pass.Buffer) error {
@@ -143,73 +155,6 @@ func (s *session) Free(b pass.Buffer) error {
 	}
 	s.d.release(m)
 	return nil
-}
-
-func (s *session) NewCache(cfg pass.CacheConfig) (h pass.Cache, err error) {
-	defer guard(s.d.name, "new cache", &err)
-	if err := s.usable(); err != nil {
-		return h, s.wrap("new cache", err)
-	}
-	cfg, err = cfg.Check()
-	if err != nil {
-		return h, s.wrap("new cache", err)
-	}
-	mem, err := s.stream.NewCache(cfg)
-	if err != nil {
-		return h, s.wrap("new cache", fmt.Errorf("%+v: %w", cfg, err))
-	}
-	m := &shared{mem: mem, refs: 1}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		mem.Free()
-		return h, s.wrap("new cache", fmt.Errorf("session: %w", pass.ErrClosed))
-	}
-	id, generation := s.caches.add(m)
-	h = pass.MakeCache(pass.Ref{Device: s.d.number, Session: s.number, ID: id, Generation: generation}, cfg)
-	m.handle = h
-	s.mu.Unlock()
-	return h, nil
-}
-
-func (s *session) FreeCache(h pass.Cache) error {
-	m, err := s.cache(h)
-	if err == nil {
-		s.mu.Lock()
-		_, ok := s.caches.remove(h.Ref().ID, h.Ref().Generation)
-		s.mu.Unlock()
-		if !ok {
-			err = fmt.Errorf("%v: freed: %w", h, pass.ErrClosed)
-		}
-	}
-	if err != nil {
-		return s.wrap("free cache", err)
-	}
-	s.d.release(m)
-	return nil
-}
-
-// cache returns what a handle of a cache names.
-func (s *session) cache(h pass.Cache) (*shared, error) {
-	ref := h.Ref()
-	switch {
-	case h.IsZero():
-		return nil, fmt.Errorf("want a cache, given none: %w", pass.ErrInvalid)
-	case ref.Device != s.d.number:
-		return nil, fmt.Errorf("%v: of another device: %w", h, pass.ErrInvalid)
-	case ref.Session != s.number:
-		return nil, fmt.Errorf("%v: of another session: %w", h, pass.ErrInvalid)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m, ok := s.caches.get(ref.ID, ref.Generation)
-	if !ok {
-		return nil, fmt.Errorf("%v: freed: %w", h, pass.ErrClosed)
-	}
-	if m.handle != h {
-		return nil, fmt.Errorf("%v: no such handle: %w", h, pass.ErrInvalid)
-	}
-	return m, nil
 }
 
 func (s *session) Write(ctx context.Context, v pass.View, data any) (err error) {
