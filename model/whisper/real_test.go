@@ -57,6 +57,9 @@ func publishedFiles(t *testing.T) (files []published, clips string) {
 	if models == "" {
 		t.Skip("NOT TESTED ON A TRAINED MODEL: TANDEM_MODELS names no folder")
 	}
+	if raceEnabled {
+		t.Skip("NOT TESTED ON A TRAINED MODEL: the race detector makes it twenty times slower; run it without")
+	}
 	files = append(files, published{filepath.Join(models, "whisper-tiny.en-q8_0.gguf"), "q8_0"})
 	if dir := os.Getenv("TANDEM_WHISPER"); dir != "" {
 		found, err := filepath.Glob(filepath.Join(dir, "*.gguf"))

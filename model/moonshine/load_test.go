@@ -1,0 +1,200 @@
+package moonshine
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tandem-gpu/tandem/model/gguf"
+	"github.com/tandem-gpu/tandem/model/weights"
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// metadata are the metadata of a file of the small model.
+func metadata(c Config) gguf.Metadata {
+	m := gguf.Metadata{
+		"general.architecture": "moonshine", "stt.moonshine.partial_rotary_factor": float32(c.Rotary), "stt.moonshine.rope_theta": float32(c.Base),
+		"tokenizer.ggml.tokens": []string{"<unk>", "▁a", "<0x62>"},
+	}
+	for key, n := range map[string]int{
+		"encoder.d_model": c.Width, "encoder.ffn_dim": c.FFN, "encoder.n_layers": c.Layers, "encoder.n_heads": c.Heads, "encoder.n_kv_heads": c.Heads,
+		"decoder.ffn_dim": c.DecoderFFN, "decoder.n_layers": c.DecoderLayers, "decoder.n_heads": c.DecoderHeads,
+		"decoder.vocab_size": c.Classes, "decoder.max_position_embeddings": c.Positions,
+		"decoder_start_token_id": c.Start, "eos_token_id": 2,
+	} {
+		m["stt.moonshine."+key] = uint32(n)
+	}
+	return m
+}
+
+// sttNamed shows weights under the names of transcribe.cpp.
+func sttNamed(src memory) memory {
+	stt := memory{}
+	for name, x := range src {
+		stt[sttName(strings.TrimPrefix(name, "model."))] = x
+	}
+	return stt
+}
+
+func ggufBytes(t *testing.T, m gguf.Metadata, src memory) []byte {
+	var tensors []gguf.Tensor
+	for _, name := range src.Names() {
+		x := src[name]
+		x.Name = name
+		tensors = append(tensors, gguf.Of(x))
+	}
+	var b bytes.Buffer
+	require.NoError(t, gguf.Write(&b, m, tensors))
+	return b.Bytes()
+}
+
+func TestFileGivesTheSame(t *testing.T) {
+	t.Parallel()
+	cfg := smallConfig()
+	src := smallWeights(cfg)
+	stt, short := sttNamed(src), memory{}
+	require.Len(t, stt, len(src))
+	for name, x := range src {
+		short[strings.TrimPrefix(name, "model.")] = x
+	}
+	for _, name := range []string{
+		"enc.conv.0.weight", "enc.conv.2.bias", "enc.conv.norm.bias", "enc.blocks.0.norm_attn.weight", "enc.blocks.0.attn.q.weight",
+		"enc.blocks.0.attn.out.weight", "enc.blocks.0.norm_ffn.weight", "enc.blocks.0.ffn.fc1.bias", "enc.final_norm.weight",
+		"dec.token_embd.weight", "dec.blocks.1.norm_self.weight", "dec.blocks.1.self_attn.out.weight", "dec.blocks.1.norm_cross.weight",
+		"dec.blocks.1.cross_attn.k.weight", "dec.blocks.1.norm_ffn.weight", "dec.blocks.1.ffn.fc2.weight", "dec.final_norm.weight",
+	} {
+		require.Contains(t, stt, name)
+	}
+	b := ggufBytes(t, metadata(cfg), stt)
+	f, err := gguf.New(bytes.NewReader(b), int64(len(b)))
+	require.NoError(t, err)
+	read, err := FromGGUF(f.Metadata())
+	require.NoError(t, err)
+	want := cfg
+	want.End, want.Text = 2, read.Text
+	require.Equal(t, want, read)
+	require.Equal(t, "ab", read.Text.Text([]int{0, 1, 2}))
+	var first []int
+	for _, from := range []weights.Source{src, short, stt, f} {
+		m, err := Load(t.Context(), openCPU(t), from, cfg)
+		require.NoError(t, err)
+		d, err := m.Generate(t.Context(), Options{}, noise(1, 20000))
+		require.NoError(t, err)
+		if first == nil {
+			first = d[0].IDs
+		}
+		require.Equal(t, first, d[0].IDs)
+		require.NoError(t, m.Close())
+	}
+}
+
+// Files that are wrong are refused with one clear error, and leave nothing behind.
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+	cfg := smallConfig()
+	const tensor = "dec.blocks.1.cross_attn.k.weight"
+	change := func(f func(m gguf.Metadata, src memory)) []byte {
+		m, src := metadata(cfg), sttNamed(smallWeights(cfg))
+		f(m, src)
+		return ggufBytes(t, m, src)
+	}
+	set := func(key string, v any) []byte { return change(func(m gguf.Metadata, _ memory) { m[key] = v }) }
+	good := change(func(gguf.Metadata, memory) {})
+	for name, c := range map[string]struct {
+		file []byte
+		want []string
+	}{
+		"architecture":    {set("general.architecture", "whisper"), []string{`want the architecture moonshine, given "whisper"`}},
+		"no architecture": {change(func(m gguf.Metadata, _ memory) { delete(m, "general.architecture") }), []string{`no key "general.architecture"`}},
+		"missing key":     {change(func(m gguf.Metadata, _ memory) { delete(m, "stt.moonshine.decoder.vocab_size") }), []string{`no key "stt.moonshine.decoder.vocab_size"`}},
+		"type of a key":   {set("stt.moonshine.rope_theta", "x"), []string{"want a float, given string"}},
+		"heads":           {set("stt.moonshine.encoder.n_heads", uint32(3)), []string{"moonshine: "}},
+		"odd rotary":      {set("stt.moonshine.partial_rotary_factor", float32(0.4)), []string{"want an even number of turned dimensions"}},
+		"huge":            {set("stt.moonshine.encoder.d_model", uint32(1<<31)), []string{"width: want 1 to 65536, given 2147483648"}},
+		"token":           {set("stt.moonshine.eos_token_id", uint32(50)), []string{"want tokens of the 50 in the vocabulary"}},
+		"wrong size":      {set("stt.moonshine.encoder.ffn_dim", uint32(25)), []string{`"encoder.layers.0.mlp.fc1.weight": want shape [25 16], given [24 16]`}},
+		"missing tensor":  {change(func(_ gguf.Metadata, src memory) { delete(src, tensor) }), []string{`no tensor "` + tensor, "nearest is"}},
+		"shape": {change(func(_ gguf.Metadata, src memory) { src[tensor] = pass.Float32s(tensor, make([]float32, 128), 16, 8) }),
+			[]string{"k_proj.weight", "want shape [16 16], given [16 8]"}},
+		"type": {change(func(_ gguf.Metadata, src memory) {
+			src[tensor] = pass.Tensor{Type: pass.F16, Shape: []int{16, 16}, Data: bytes.NewReader(make([]byte, 512))}
+		}), []string{"want F16 with k = 16 as part 0, given F32"}},
+		"NaN": {change(func(_ gguf.Metadata, src memory) {
+			values, err := src[tensor].Float32s()
+			require.NoError(t, err)
+			values[77] = float32(math.Inf(1))
+			src[tensor] = pass.Float32s(tensor, values, 16, 16)
+		}), []string{"k_proj.weight", "want finite values, given NaN or infinity as element 77"}},
+		"cut in half": {good[:len(good)/2], []string{"gguf: "}},
+		"end cut off": {good[:len(good)-100], []string{"gguf: "}},
+		"empty":       {nil, []string{"gguf: "}},
+	} {
+		dev := newCounting(t)
+		err := func() error {
+			f, err := gguf.New(bytes.NewReader(c.file), int64(len(c.file)))
+			if err != nil {
+				return err
+			}
+			cfg, err := FromGGUF(f.Metadata())
+			if err != nil {
+				return err
+			}
+			_, err = Load(t.Context(), dev, f, cfg)
+			return err
+		}()
+		require.Error(t, err, name)
+		if name != "heads" {
+			require.ErrorIs(t, err, pass.ErrInvalid, name)
+		}
+		for _, text := range c.want {
+			require.ErrorContains(t, err, text, name)
+		}
+		require.Empty(t, dev.params, name)
+	}
+	dev := newCounting(t)
+	_, err := Load(t.Context(), dev, nil, cfg)
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Load(ctx, dev, smallWeights(cfg), cfg)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, dev.params)
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	for _, c := range []Config{Tiny(), Base()} {
+		require.NoError(t, c.Check())
+		require.Equal(t, 32, c.rot(c.Heads))
+	}
+	c, err := FromJSON([]byte(`{"model_type": "moonshine", "vocab_size": 32768, "hidden_size": 288, "intermediate_size": 1152,
+		"encoder_num_hidden_layers": 6, "decoder_num_hidden_layers": 6, "encoder_num_attention_heads": 8, "decoder_num_attention_heads": 8,
+		"encoder_num_key_value_heads": 8, "partial_rotary_factor": 0.9, "max_position_embeddings": 194}`))
+	require.NoError(t, err)
+	require.Equal(t, Tiny(), c)
+	for _, text := range []string{`{`, `{"model_type": "whisper"}`, `{}`} {
+		_, err := FromJSON([]byte(text))
+		require.ErrorIs(t, err, pass.ErrInvalid)
+	}
+	for _, text := range []string{`{"attention_bias": true}`, `{"encoder_num_attention_heads": 8, "encoder_num_key_value_heads": 4}`} {
+		_, err := FromJSON([]byte(text))
+		require.ErrorIs(t, err, pass.ErrUnsupported)
+	}
+}
+
+func TestVocabulary(t *testing.T) {
+	t.Parallel()
+	v, err := ParseVocabulary([]byte(`{"model": {"vocab": {"<unk>": 0, "<s>": 1, "</s>": 2, "<0xC3>": 3, "<0xA9>": 4, "▁caf": 5}}, "added_tokens": [{"id": 7, "content": "<<ST_1>>"}]}`))
+	require.NoError(t, err)
+	require.Equal(t, "café", v.Text([]int{1, 5, 3, 4, 7, 2, 6, 8, -1}))
+	require.Equal(t, "\uFFFD", v.Text([]int{3}))
+	require.Empty(t, (*Vocabulary)(nil).Text([]int{5}))
+	for _, text := range []string{`{`, `{"model": {"vocab": {"a": -1}}}`, `{"added_tokens": [{"id": 1048576, "content": "x"}]}`} {
+		_, err := ParseVocabulary([]byte(text))
+		require.ErrorContains(t, err, "moonshine: tokenizer.json: ")
+	}
+}
