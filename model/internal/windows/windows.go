@@ -1,0 +1,66 @@
+// Package windows has what networks share that take audio in windows which do not
+// depend on each other.
+package windows
+
+import (
+	"fmt"
+
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// Next returns how many of some windows to take at once: most, or else the largest power
+// of four that there are. So few recordings serve every number of windows, none of them
+// with work that is thrown away.
+func Next(left, most int) int {
+	if left >= most {
+		return most
+	}
+	n := 1
+	for 4*n <= left {
+		n *= 4
+	}
+	return n
+}
+
+// Finite returns an error that wraps pass.ErrInvalid if a value is NaN or infinite. what
+// names the values.
+func Finite(what string, values []float32) error {
+	for i, v := range values {
+		if v-v != 0 {
+			return fmt.Errorf("%s %d: want a finite value, given %v: %w", what, i, v, pass.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// A Trace is told of the intermediate results of a recording by name.
+type Trace func(name string, values []float32)
+
+// Traced are the intermediate results that a recording brings back.
+type Traced struct {
+	names []string
+	outs  []pass.Output
+}
+
+// Keep brings n elements from v on back, as they are now, if somebody wants to be told.
+func (t *Traced) Keep(p pass.Pass, to Trace, name string, v pass.View, n int) {
+	if to == nil {
+		return
+	}
+	// Apart, since the memory may be used again.
+	kept := p.Temp(pass.F32, n).View()
+	p.Do(pass.Copy{From: v, To: kept, Rows: 1, Cols: n})
+	t.names, t.outs = append(t.names, name), append(t.outs, p.Output(kept, n))
+}
+
+// Report hands the results of a run on, in the order in which they were kept.
+func (t *Traced) Report(run pass.Run, to Trace) error {
+	for i, out := range t.outs {
+		values := make([]float32, out.Len())
+		if err := run.ReadF32(out, values); err != nil {
+			return err
+		}
+		to(t.names[i], values)
+	}
+	return nil
+}
