@@ -65,7 +65,7 @@ func (k kernel) job() (*kernelJob, error) {
 	for i, name := range k.args {
 		views[name] = pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: uint32(i + 1), Generation: 1}, pass.F32, huge).View()
 	}
-	op, err := j.c.Bind(views, params)
+	op, err := j.c.Bind(views, params, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (k *instance) prepare(ctx context.Context) (err error) {
 		}
 		k.buffers[name], views[name] = b, b.View()
 	}
-	op, err := j.c.Bind(views, params)
+	op, err := j.c.Bind(views, params, nil)
 	if err != nil {
 		return err
 	}
