@@ -49,10 +49,10 @@ func ParseVocabulary(tokenizer []byte) (*Vocabulary, error) {
 		return nil, errors.Join(fmt.Errorf("moonshine: tokenizer.json: %w", err), pass.ErrInvalid)
 	}
 	ids := map[int]string{}
-	n := 0
+	n, limit := 0, 2*(len(v.Model.Vocab)+len(v.Added)) // there may be gaps, but few
 	add := func(token string, id int) error {
-		if id < 0 || id >= most {
-			return fmt.Errorf("moonshine: tokenizer.json: token %.100q: want an id below %d, given %d: %w", token, most, id, pass.ErrInvalid)
+		if id < 0 || id >= limit {
+			return fmt.Errorf("moonshine: tokenizer.json: token %.100q: want an id below twice the number of tokens, %d, given %d: %w", token, limit, id, pass.ErrInvalid)
 		}
 		ids[id], n = token, max(n, id+1)
 		return nil

@@ -2,9 +2,11 @@ package whisper
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tandem-gpu/tandem/pass"
@@ -92,6 +94,31 @@ func TestAdd(t *testing.T) {
 		{100 * time.Millisecond, 300 * time.Millisecond, []int{1, 2}, "B C"}, // it ends with the samples
 	}, r.Segments)
 	require.Len(t, r.Windows, 3)
+}
+
+// A model is used by several goroutines at a time.
+func TestTranscribeConcurrently(t *testing.T) {
+	t.Parallel()
+	m := loadSmall(t, openCPU(t), smallConfig())
+	want := make([]Result, 4)
+	for i := range want {
+		var err error
+		want[i], err = m.Transcribe(t.Context(), noise(uint64(i), 9000), Options{})
+		require.NoError(t, err)
+	}
+	var wg sync.WaitGroup
+	for i := range want {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range 3 {
+				got, err := m.Transcribe(t.Context(), noise(uint64(i), 9000), Options{})
+				assert.NoError(t, err)
+				assert.Equal(t, want[i], got)
+			}
+		}()
+	}
+	wg.Wait()
 }
 
 // Sessions of Transcribe are kept, and closed with the model.

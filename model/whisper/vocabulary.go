@@ -70,10 +70,10 @@ func ParseVocabulary(tokenizer []byte) (*Vocabulary, error) {
 	for _, a := range v.Added {
 		v.Model.Vocab[a.Content] = a.ID
 	}
-	n := 0
+	n, limit := 0, 2*len(v.Model.Vocab) // there may be gaps, but few
 	for token, id := range v.Model.Vocab {
-		if id < 0 || id >= most {
-			return nil, fmt.Errorf("whisper: tokenizer.json: token %.100q: want an id below %d, given %d: %w", token, most, id, pass.ErrInvalid)
+		if id < 0 || id >= limit {
+			return nil, fmt.Errorf("whisper: tokenizer.json: token %.100q: want an id below twice the number of tokens, %d, given %d: %w", token, limit, id, pass.ErrInvalid)
 		}
 		n = max(n, id+1)
 	}
