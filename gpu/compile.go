@@ -105,6 +105,8 @@ func (c *compiler) whole(step pass.Checked) error {
 		return c.gemm(op, step.Cost)
 	case pass.Conv1D:
 		return c.conv1d(op, step.Cost)
+	case pass.Conv2D:
+		return c.conv2d(op, step.Cost)
 	case pass.LSTM:
 		return c.lstm(op)
 	case pass.Attention:

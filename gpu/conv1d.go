@@ -61,12 +61,17 @@ func (v *convolution) piece(c *compiler, piece int) error {
 	op, w, channels := v.op, v.weights, v.weights.piece(piece)
 	n, rows := channels.Len(), op.Batch*op.Out.Len()
 	y := v.y.from(channels.From)
+	pooled := op.Abs || op.Pool > 1
 	t := chooseTile(rows, n, w.k, c.limits)
+	if pooled {
+		t = t.halved()
+	}
 	k := numbered{kernel: kernel{shader: "conv1d", entry: "tile", values: shaders.Values{
 		"Type": "F32", "ScaleBinding": 0, "Quads": v.quads(), "Dense": v.dense(), "Vectors": y.inFours() && n%4 == 0,
 		"Reflect": op.Padding == pass.PadReflect && max(op.PadLeft, op.PadRight) > 0, "Lengths": v.lengths.kind, "Ragged": v.lengths.kind != "none",
 		"Bias": v.shape.Bias, "Epilogue": epilogueName(op.Epilogue), "InPlace": op.Epilogue.InPlace(),
 		"Tile": t.size, "Rows": t.rows, "Columns": t.columns, "Long": t.long,
+		"Pooled": pooled, "Several": op.Pool > 1, "Abs": op.Abs,
 	}}, operands: []operand{w.values(piece), v.x.operand}}
 	k.bind("OutBinding", true, v.y.operand)
 	var bias operand
@@ -86,6 +91,7 @@ func (v *convolution) piece(c *compiler, piece int) error {
 	back := []uint32{
 		uint32(tileRows), uint32(tileColumns), uint32(v.shape.In), uint32(v.shape.Kernel), uint32(op.Stride),
 		uint32(op.PadLeft), uint32(op.PadRight), uint32(op.In), uint32(op.Out.From), v.lengths.shift,
+		uint32(op.Pool), math.Float32bits(float32(math.Inf(-1))),
 	}
 	return c.tiles(op.Name(), k, words, tileRows*tileColumns, back, share(v.cost, n, v.shape.Out))
 }

@@ -119,7 +119,7 @@ func (c *compiler) multiplyPiece(m product, piece int, columns pass.Span) error 
 	out := m.out.from(columns.From - m.columns.From)
 	k := numbered{kernel: kernel{shader: "linear", values: shaders.Values{
 		"Type": w.typ.String(), "Quads": m.a.inFours() && w.k%4 == 0, "Vectors": out.inFours() && n%4 == 0,
-		"Bias": m.biased, "Epilogue": epilogueName(m.epilogue), "InPlace": m.epilogue.InPlace(), "Ragged": false,
+		"Bias": m.biased, "Epilogue": epilogueName(m.epilogue), "InPlace": m.epilogue.InPlace(), "Ragged": false, "Pooled": false,
 	}}, operands: []operand{w.values(piece), m.a.operand}}
 	if w.typ == pass.Q8_0 {
 		k.bind("ScaleBinding", true, w.scales(piece))

@@ -61,6 +61,21 @@ func chooseTile(rows, columns, k int, limits driver.Limits) tile {
 	return best
 }
 
+// halved returns a tile that leaves room in registers for as many values as it has sums.
+func (t tile) halved() tile {
+	most := 64
+	if t.long {
+		most = 32
+	}
+	for _, smaller := range tileTable {
+		if smaller.size <= min(most, t.size) {
+			smaller.long = t.long
+			return smaller
+		}
+	}
+	return t
+}
+
 // fewRows is how many rows the kernel for few rows takes: it reads the weights once.
 const fewRows = 8
 

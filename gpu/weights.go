@@ -34,6 +34,8 @@ func pack(w pass.Weights, limits driver.Limits) (packed, error) {
 		buffers, err = packLinear(w, shape.(pass.LinearShape), limits)
 	case pass.ConvWeights:
 		buffers, err = packConv(w, shape.(pass.ConvShape), limits)
+	case pass.Conv2DWeights:
+		buffers, err = packConv2D(w, shape.(pass.Conv2DShape), limits)
 	case pass.LSTMWeights:
 		buffers, err = packLSTM(w, shape.(pass.LSTMShape), limits)
 	case pass.NormWeights:

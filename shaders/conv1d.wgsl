@@ -3,6 +3,9 @@ Conv1D as a matrix product without a stored column matrix: row r is output step
 first_step + r % item_rows of item r / item_rows, and k runs over the taps and, within a
 tap, over the channels. Of a row of A that is dense in memory (Dense) the values of all
 taps follow each other; with Quads four of them are one aligned vector.
+
+With Pooled an output step is the largest of words.turns steps of the convolution, which
+only registers see.
 */}}
 struct Words {
 	rows: u32,
@@ -32,6 +35,8 @@ struct Words {
 	input: u32,
 	first_step: u32,
 	lengths: u32,
+	turns: u32,
+	lowest: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
 {{if .Quads}}
@@ -52,12 +57,19 @@ struct Place {
 	length: i32,
 }
 
-fn place_a(row: u32) -> Place {
+fn place_a(row: u32{{if .Pooled}}, turn: u32{{end}}) -> Place {
 	let r = min(row, words.rows - 1u);
 	let item = r / words.item_rows;
 	let length = length_of(item, words.input, {{if .Reflect}}max(words.left, words.right){{else}}0u{{end}});
+	{{if .Pooled}}
+	let first = (words.first_step + r % words.item_rows) * words.turns;
+	let step = (first + turn) * words.hop;
+	let last = (first + words.turns - 1u) * words.hop;
+	{{else}}
 	let step = (words.first_step + r % words.item_rows) * words.hop;
-	let live = length > 0u && step + words.kernel <= length + words.left + words.right;
+	let last = step;
+	{{end}}
+	let live = length > 0u && last + words.kernel <= length + words.left + words.right;
 	return Place(i32(words.x + item * words.x_item), i32(step) - i32(words.left), select(0, i32(length), live));
 }
 
@@ -131,9 +143,23 @@ fn load_a(place: Place, k: u32) -> vec4<f32> {
 	{{end}}
 }
 
+{{if .Pooled}}
+// gather returns the larger of what is so far and four columns of another step. Of
+// several, NaN does not count.
+fn gather(column: u32, best: vec4<f32>, sums: vec4<f32>, turn: u32) -> vec4<f32> {
+	let v = {{if .Abs}}abs({{end}}finish(sums + biased(column), vec4<f32>(0.0), bitcast<f32>(words.alpha)){{if .Abs}}){{end}};
+	{{if .Several}}
+	let so_far = select(best, vec4<f32>(bitcast<f32>(words.lowest)), turn == 0u);
+	return select(so_far, v, !is_nan(v) & (v > so_far));
+	{{else}}
+	return v;
+	{{end}}
+}
+{{end}}
+
 fn store(row: u32, column: u32, sums: vec4<f32>) {
 	let at = words.y + row / words.item_rows * words.y_item + row % words.item_rows * words.y_row;
-	put(at, column, sums{{if .Ragged}}, place_a(row).length > 0{{end}});
+	put(at, column, sums{{if .Ragged}}, place_a(row{{if .Pooled}}, 0u{{end}}).length > 0{{end}});
 }
 
 {{template "tile" .}}

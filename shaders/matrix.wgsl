@@ -67,7 +67,8 @@ fn biased(column: u32) -> vec4<f32> {
 	{{end}}
 }
 
-// put stores four columns of a row whose first column is element start of out.
+// put stores four columns of a row whose first column is element start of out. Pooled
+// sums have been through the epilogue.
 fn put(start: u32, column: u32, sums: vec4<f32>{{if .Ragged}}, live: bool{{end}}) {
 	if (column >= words.columns) {
 		return;
@@ -85,7 +86,11 @@ fn put(start: u32, column: u32, sums: vec4<f32>{{if .Ragged}}, live: bool{{end}}
 	if (count > 3u) { old.w = out[at + 3u]; }
 	{{end}}
 	{{end}}
+	{{if .Pooled}}
+	var v = sums;
+	{{else}}
 	var v = finish(sums + biased(column), old, bitcast<f32>(words.alpha));
+	{{end}}
 	{{if .Ragged}}
 	v = select(vec4<f32>(0.0), v, live);
 	{{end}}

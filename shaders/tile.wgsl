@@ -14,6 +14,10 @@ What includes it declares: struct Place, place_a(row) → Place, load_a(Place, k
 load_b(column, k) → vec4 of four values of k, zero beyond its end, and
 store(row, column, vec4) for four columns. words has tiles, first_tile, tile_rows,
 tile_columns and steps.
+
+With Pooled a row has several sums for each column, one for each of words.turns, and
+stores what gather(column, vec4 so far, vec4 of sums, turn) makes of them; place_a takes
+the turn too.
 */}}
 {{define "tile"}}
 var<workgroup> staged_a: array<array<vec4<f32>, {{div .Tile 4}}>, 16>;
@@ -36,6 +40,8 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 		return;
 	}
 	let corner = place_tile(number);
+	let across = thread % {{div .Tile .Columns}}u;
+	let down = thread / {{div .Tile .Columns}}u;
 
 	// Half of the invocations fetch a, half b: four rows or columns, four values of k.
 	// Neighbours fetch what lies side by side. The slots that they stage it in are
@@ -44,6 +50,13 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 	let slot = thread % {{.Tile}}u / 4u;
 	let quad = thread % 4u * 4u;
 	let staged = slot ^ (quad / 2u);
+	{{if .Pooled}}
+	// The sums are taken once for each turn, and what the rows keep of them is gathered.
+	{{range $i := seq .Rows}}{{range $j := seq (div $.Columns 4)}}
+	var best{{$i}}_{{$j}} = vec4<f32>(0.0);
+	{{end}}{{end}}
+	for (var turn = 0u; turn < words.turns; turn++) {
+	{{end}}
 	var place0: Place;
 	var place1: Place;
 	var place2: Place;
@@ -52,7 +65,7 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 	if (fetches_a) {
 		let row = corner.x + slot * 4u;
 		{{range $i := seq 4}}
-		place{{$i}} = place_a(row + {{$i}}u);
+		place{{$i}} = place_a(row + {{$i}}u{{if $.Pooled}}, turn{{end}});
 		{{end}}
 	}
 	var next0 = vec4<f32>(0.0);
@@ -69,8 +82,6 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 		{{end}}
 	}
 
-	let across = thread % {{div .Tile .Columns}}u;
-	let down = thread / {{div .Tile .Columns}}u;
 	{{range $i := seq .Rows}}{{range $j := seq (div $.Columns 4)}}
 	var sum{{$i}}_{{$j}} = vec4<f32>(0.0);
 	{{if $.Long}}var total{{$i}}_{{$j}} = vec4<f32>(0.0);{{end}}
@@ -122,12 +133,18 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 		}
 		{{end}}
 	}
+	{{if .Pooled}}
+	{{range $i := seq .Rows}}{{range $j := seq (div $.Columns 4)}}
+	best{{$i}}_{{$j}} = gather(corner.y + (across + {{mul $j (div $.Tile $.Columns)}}u) * 4u, best{{$i}}_{{$j}}, {{if $.Long}}total{{$i}}_{{$j}} + {{end}}sum{{$i}}_{{$j}}, turn);
+	{{end}}{{end}}
+	}
+	{{end}}
 	{{range $i := seq .Rows}}
 	{
 		let row = corner.x + (down + {{mul (quotient $i 4) (div $.Tile $.Rows)}}u) * 4u + {{mod $i 4}}u;
 		if (row < words.rows) {
 			{{range $j := seq (div $.Columns 4)}}
-			store(row, corner.y + (across + {{mul $j (div $.Tile $.Columns)}}u) * 4u, {{if $.Long}}total{{$i}}_{{$j}} + {{end}}sum{{$i}}_{{$j}});
+			store(row, corner.y + (across + {{mul $j (div $.Tile $.Columns)}}u) * 4u, {{if $.Pooled}}best{{$i}}_{{$j}}{{else}}{{if $.Long}}total{{$i}}_{{$j}} + {{end}}sum{{$i}}_{{$j}}{{end}});
 			{{end}}
 		}
 	}

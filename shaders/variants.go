@@ -16,7 +16,7 @@ func with(v Values, changes Values) Values {
 func linearValues() Values {
 	return Values{
 		"Entry": "tile", "Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Quads": false, "Vectors": false,
-		"Bias": true, "Epilogue": "none", "InPlace": false, "Ragged": false, "ScaleBinding": 4, "OutBinding": 3, "BiasBinding": 5,
+		"Bias": true, "Epilogue": "none", "InPlace": false, "Ragged": false, "Pooled": false, "ScaleBinding": 4, "OutBinding": 3, "BiasBinding": 5,
 		"Width": 8, "FewRows": 1, "RowsEach": 1,
 	}
 }
@@ -24,7 +24,7 @@ func linearValues() Values {
 func convValues() Values {
 	return Values{
 		"Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Quads": false, "Vectors": false, "Dense": true, "Reflect": false,
-		"Bias": true, "Epilogue": "relu", "InPlace": false, "Ragged": false, "Lengths": "none", "ScaleBinding": 0, "OutBinding": 3,
+		"Bias": true, "Epilogue": "relu", "InPlace": false, "Ragged": false, "Pooled": false, "Several": false, "Abs": false, "Lengths": "none", "ScaleBinding": 0, "OutBinding": 3,
 		"BiasBinding": 4, "LengthsBinding": 5, "StatusBinding": 6, "Fault": 1,
 	}
 }
@@ -75,6 +75,10 @@ func Variants() map[string][]Values {
 			}
 		}
 	}
+	for _, several := range []bool{false, true} {
+		add("conv1d", with(convValues(), Values{"Pooled": true, "Several": several, "Abs": !several}))
+		add("conv1d", with(convValues(), Values{"Pooled": true, "Several": true, "Abs": several, "Long": several, "Lengths": "device", "Ragged": true, "Vectors": several}))
+	}
 	for _, numbers := range []string{"none", "fixed", "device"} {
 		add("conv1d", with(convValues(), Values{"Lengths": numbers, "Ragged": numbers != "none", "Epilogue": "residual", "InPlace": true}))
 		add("lstm", with(recurrenceValues(), Values{"Lengths": numbers}))
@@ -98,6 +102,7 @@ func Variants() map[string][]Values {
 		}
 	}
 	attentionVariants(add)
+	convVariants(add)
 	rowVariants(add)
 	moveVariants(add)
 	return all

@@ -1,0 +1,116 @@
+package gpu
+
+import (
+	"math"
+
+	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/shaders"
+)
+
+// layConv2D lays out convolution weights: a matrix of F32 [out][taps·in], in each row
+// tap after tap as the kernel walks over its image.
+func layConv2D(s pass.Conv2DShape, limits driver.Limits) (matrixLayout, error) {
+	return layMatrix(pass.LinearShape{N: s.Out, K: s.Size * s.Size * s.In, Type: pass.F32, Bias: s.Bias}, limits)
+}
+
+func packConv2D(w pass.Conv2DWeights, s pass.Conv2DShape, limits driver.Limits) ([]packedBuffer, error) {
+	m, err := layConv2D(s, limits)
+	if err != nil {
+		return nil, err
+	}
+	taps := s.Size * s.Size
+	row := make([]float32, s.In*taps)
+	encode := func(dst []uint32, o int) error {
+		if err := w.Weight.Decode(row, o*len(row)); err != nil {
+			return err
+		}
+		clear(dst[len(row):])
+		for i := range s.In {
+			for tap := range taps {
+				dst[tap*s.In+i] = math.Float32bits(row[i*taps+tap])
+			}
+		}
+		return nil
+	}
+	return m.pack(encode, nil, func(i int) float32 { return w.Bias[i] }), nil
+}
+
+// conv2d compiles a Conv2D as a product whose rows are the output pixels of all images.
+func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
+	p := c.plan.Param(op.W).(*param)
+	s := p.shape.(pass.Conv2DShape)
+	layout, err := layConv2D(s, c.limits)
+	if err != nil {
+		return err
+	}
+	_, width := op.Size()
+	pixels := op.Out.Len() * width
+	if op.Batch == 0 || pixels == 0 {
+		return nil
+	}
+	v := imageConvolution{
+		op: op, shape: s, weights: matrix{layout, p.buffers}, width: width, cost: cost,
+		x: c.lines(op.X, op.Batch, op.Height*op.Width, s.In, false), y: c.lines(op.Y, op.Batch, pixels, s.Out, true),
+	}
+	if !op.Residual.IsZero() {
+		v.residual = c.lines(op.Residual, op.Batch, pixels, s.Out, false)
+	}
+	for i := range layout.pieces() {
+		if err := v.piece(c, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An imageConvolution is a Conv2D with its operands.
+type imageConvolution struct {
+	op             pass.Conv2D
+	shape          pass.Conv2DShape
+	weights        matrix
+	width          int // of the output
+	x, y, residual lines
+	cost           pass.Cost
+}
+
+// piece emits the dispatches for the output channels of a piece of the weights.
+func (v *imageConvolution) piece(c *compiler, piece int) error {
+	op, w, channels := v.op, v.weights, v.weights.piece(piece)
+	n, pixels := channels.Len(), op.Out.Len()*v.width
+	rows := op.Batch * pixels
+	y, residual, wanted := v.y.from(channels.From), v.residual.from(channels.From), !op.Residual.IsZero()
+	epilogue := pass.None
+	if op.ReLU {
+		epilogue = pass.ReLU
+	}
+	quads := v.x.inFours() && v.shape.In%4 == 0
+	fixed := 0 // channels in the text of the kernel: where it is likely that they are used again
+	if quads && v.shape.In >= 16 || v.shape.In == 1 {
+		fixed = v.shape.In
+	}
+	t := chooseTile(rows, n, w.k, c.limits)
+	k := numbered{kernel: kernel{shader: "conv2d", entry: "tile", values: shaders.Values{
+		"Type": "F32", "ScaleBinding": 0, "Quads": quads, "Channels": fixed, "Size": v.shape.Size, "Residual": wanted,
+		"Vectors": y.inFours() && n%4 == 0 && (!wanted || residual.inFours()),
+		"Bias":    v.shape.Bias, "Epilogue": epilogueName(epilogue), "InPlace": false, "Ragged": false, "Pooled": false,
+		"Tile": t.size, "Rows": t.rows, "Columns": t.columns, "Long": t.long,
+	}}, operands: []operand{w.values(piece), v.x.operand}}
+	k.bind("OutBinding", true, y.operand)
+	var bias operand
+	var biasAt uint32
+	if v.shape.Bias {
+		bias, biasAt = c.part(w.bias(), channels.From, channels.To, false)
+	}
+	k.bind("BiasBinding", v.shape.Bias, bias)
+	k.bind("ResidualBinding", wanted, residual.operand)
+	tileRows, tileColumns := roundUp(rows, t.size)/t.size, roundUp(n, t.size)/t.size
+	words := []uint32{uint32(rows), uint32(pixels), uint32(w.k), uint32(w.stride), 0, uint32(n), uint32(w.stride+tileDepth-1) / tileDepth}
+	words = append(append(append(words, v.x.words()...), y.words()...), residual.words()...)
+	words = append(words, biasAt, math.Float32bits(epilogue.Alpha()))
+	back := []uint32{
+		uint32(tileRows), uint32(tileColumns), uint32(v.shape.In), uint32(op.Stride),
+		uint32(op.Height), uint32(op.Width), uint32(v.width), uint32(op.Out.From),
+	}
+	return c.tiles(op.Name(), k, words, tileRows*tileColumns, back, share(v.cost, n, v.shape.Out))
+}

@@ -1,0 +1,21 @@
+package shaders
+
+// imageValues are the constants of the plainest convolution of images.
+func imageValues(v Values) Values {
+	return with(Values{
+		"Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Quads": false, "Vectors": false, "Channels": 0, "Size": 3,
+		"Residual": false, "Bias": true, "Epilogue": "relu", "InPlace": false, "Ragged": false, "Pooled": false,
+		"ScaleBinding": 0, "OutBinding": 3, "BiasBinding": 4, "ResidualBinding": 5,
+	}, v)
+}
+
+// convVariants adds the convolutions of images and of Conformers.
+func convVariants(add func(name string, v Values)) {
+	for _, quads := range []bool{false, true} {
+		for _, channels := range []int{0, 16} {
+			add("conv2d", imageValues(Values{"Quads": quads, "Channels": channels, "Size": 3 - 2*(channels/16), "Bias": quads}))
+			add("conv2d", imageValues(Values{"Residual": true, "Vectors": quads, "Channels": channels, "Epilogue": "none", "Long": quads}))
+		}
+	}
+	add("conv2d", imageValues(Values{"Tile": 128, "Rows": 8, "Columns": 8, "Residual": true}))
+}
