@@ -107,6 +107,10 @@ func (c *compiler) whole(step pass.Checked) error {
 		return c.conv1d(op, step.Cost)
 	case pass.Conv2D:
 		return c.conv2d(op, step.Cost)
+	case pass.ConvGLU:
+		return c.convGLU(op, step.Cost)
+	case pass.DepthwiseConv2D:
+		return c.depthwise(op, step.Cost)
 	case pass.LSTM:
 		return c.lstm(op)
 	case pass.Attention:

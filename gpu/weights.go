@@ -36,6 +36,10 @@ func pack(w pass.Weights, limits driver.Limits) (packed, error) {
 		buffers, err = packConv(w, shape.(pass.ConvShape), limits)
 	case pass.Conv2DWeights:
 		buffers, err = packConv2D(w, shape.(pass.Conv2DShape), limits)
+	case pass.ConvGLUWeights:
+		buffers, err = packConvGLU(w, shape.(pass.ConvGLUShape))
+	case pass.DepthwiseWeights:
+		buffers, err = packDepthwise(w, shape.(pass.DepthwiseShape))
 	case pass.LSTMWeights:
 		buffers, err = packLSTM(w, shape.(pass.LSTMShape), limits)
 	case pass.NormWeights:

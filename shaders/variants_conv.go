@@ -18,4 +18,19 @@ func convVariants(add func(name string, v Values)) {
 		}
 	}
 	add("conv2d", imageValues(Values{"Tile": 128, "Rows": 8, "Columns": 8, "Residual": true}))
+	glu := Values{"Vectors": false, "Normalised": true, "Lengths": "none", "LengthsBinding": 4, "StatusBinding": 5, "Fault": 1, "Epilogue": "silu",
+		"Threads": 64, "Held": 1, "RowsEach": 4, "Taps": 3}
+	for _, vectors := range []bool{false, true} {
+		for _, g := range []Values{{}, {"Threads": 256, "Held": 2}, {"Held": 0, "RowsEach": 1, "Taps": 0}, {"Taps": 0}, {"Normalised": false}} {
+			add("convglu", with(glu, with(g, Values{"Vectors": vectors})))
+		}
+		for _, first := range []bool{false, true} {
+			for _, lengths := range []string{"none", "fixed", "device"} {
+				add("depthwise", Values{"Entry": "depthwise", "First": first, "Vectors": vectors, "Epilogue": "relu", "Lengths": lengths, "LengthsBinding": 4, "StatusBinding": 5, "Fault": 1})
+			}
+		}
+	}
+	for _, lengths := range []string{"fixed", "device"} {
+		add("convglu", with(glu, Values{"Lengths": lengths}))
+	}
 }
