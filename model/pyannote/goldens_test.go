@@ -1,0 +1,95 @@
+package pyannote
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tandem-gpu/tandem/model/goldens"
+	"github.com/tandem-gpu/tandem/model/internal/undertest"
+	"github.com/tandem-gpu/tandem/model/weights"
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// TestGoldens runs the golden cases of the network, in windows of just their size and in
+// longer ones.
+func TestGoldens(t *testing.T) {
+	folders, err := goldens.Folders(filepath.Join("..", "testdata", "goldens"))
+	require.NoError(t, err)
+	ran := 0
+	for _, dir := range folders {
+		c, err := goldens.Open(dir)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
+		if c.Model != "pyannote-segmentation-3.0" {
+			continue
+		}
+		ran++
+		var config struct{ Batch, Samples int }
+		require.NoError(t, c.Configuration(&config))
+		for _, size := range slices.Compact([]int{config.Samples, max(config.Samples, defaultSamples)}) {
+			t.Run(fmt.Sprint(c.Name, " in ", size), func(t *testing.T) {
+				undertest.Each(t, func(t *testing.T, dev pass.Device) {
+					require.NoError(t, c.Check(t.Output(), runGolden(t, c, dev, config.Batch, size), pass.Exact))
+				})
+			})
+		}
+	}
+	require.Positive(t, ran)
+}
+
+// sizes reads the size of a network from its tensors.
+func sizes(c *goldens.Case) Config {
+	cfg := Config{Hidden: c.Tensors["lstm.weight_hh_l0"].Shape[1], Classes: c.Tensors["classifier.weight"].Shape[0]}
+	for weights.Has(c, fmt.Sprint("lstm.weight_hh_l", cfg.Layers)) {
+		cfg.Layers++
+	}
+	for i := 0; weights.Has(c, fmt.Sprintf("linear.%d.weight", i)); i++ {
+		cfg.Linear = append(cfg.Linear, c.Tensors[fmt.Sprintf("linear.%d.weight", i)].Shape[0])
+	}
+	return cfg
+}
+
+func runGolden(t *testing.T, c *goldens.Case, dev pass.Device, batch, size int) goldens.Results {
+	m, err := Load(t.Context(), dev, c, sizes(c))
+	require.NoError(t, err)
+	defer m.Close()
+	samples, err := c.Input("waveforms")
+	require.NoError(t, err)
+	all := slices.Collect(slices.Chunk(samples, len(samples)/batch))
+	frames, most := Frames(len(all[0])), Frames(size)
+	got := goldens.Results{}
+	see := func(name string, values []float32) {
+		var to []float32
+		n := len(values) / batch / most
+		for b := range batch {
+			item := values[b*most*n:]
+			switch name {
+			case "sincnet":
+				for ch := range n {
+					for f := range frames {
+						to = append(to, item[f*n+ch])
+					}
+				}
+			case "lstm":
+				name = "lstm_every5"
+				fallthrough
+			case "lstm_every5":
+				for f := 0; f < frames; f += 5 {
+					to = append(to, item[f*n:(f+1)*n]...)
+				}
+			}
+		}
+		got[name] = to
+	}
+	s, err := m.NewSession(SessionConfig{Batch: batch, Samples: size, Trace: see})
+	require.NoError(t, err)
+	defer s.Close()
+	results, err := s.Segment(t.Context(), all...)
+	require.NoError(t, err)
+	got["log_probabilities"] = slices.Concat(results...)
+	return got
+}
