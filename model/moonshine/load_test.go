@@ -3,6 +3,7 @@ package moonshine
 import (
 	"bytes"
 	"context"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tandem-gpu/tandem/model/gguf"
+	"github.com/tandem-gpu/tandem/model/internal/undertest"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -32,15 +34,15 @@ func metadata(c Config) gguf.Metadata {
 }
 
 // sttNamed shows weights under the names of transcribe.cpp.
-func sttNamed(src memory) memory {
-	stt := memory{}
+func sttNamed(src undertest.Source) undertest.Source {
+	stt := undertest.Source{}
 	for name, x := range src {
 		stt[sttName(strings.TrimPrefix(name, "model."))] = x
 	}
 	return stt
 }
 
-func ggufBytes(t *testing.T, m gguf.Metadata, src memory) []byte {
+func ggufBytes(t *testing.T, m gguf.Metadata, src undertest.Source) []byte {
 	var tensors []gguf.Tensor
 	for _, name := range src.Names() {
 		x := src[name]
@@ -56,7 +58,7 @@ func TestFileGivesTheSame(t *testing.T) {
 	t.Parallel()
 	cfg := smallConfig()
 	src := smallWeights(cfg)
-	stt, short := sttNamed(src), memory{}
+	stt, short := sttNamed(src), undertest.Source{}
 	require.Len(t, stt, len(src))
 	for name, x := range src {
 		short[strings.TrimPrefix(name, "model.")] = x
@@ -97,33 +99,37 @@ func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
 	cfg := smallConfig()
 	const tensor = "dec.blocks.1.cross_attn.k.weight"
-	change := func(f func(m gguf.Metadata, src memory)) []byte {
+	change := func(f func(m gguf.Metadata, src undertest.Source)) []byte {
 		m, src := metadata(cfg), sttNamed(smallWeights(cfg))
 		f(m, src)
 		return ggufBytes(t, m, src)
 	}
-	set := func(key string, v any) []byte { return change(func(m gguf.Metadata, _ memory) { m[key] = v }) }
-	good := change(func(gguf.Metadata, memory) {})
+	set := func(key string, v any) []byte {
+		return change(func(m gguf.Metadata, _ undertest.Source) { m[key] = v })
+	}
+	good := change(func(gguf.Metadata, undertest.Source) {})
 	for name, c := range map[string]struct {
 		file []byte
 		want []string
 	}{
 		"architecture":    {set("general.architecture", "whisper"), []string{`want the architecture moonshine, given "whisper"`}},
-		"no architecture": {change(func(m gguf.Metadata, _ memory) { delete(m, "general.architecture") }), []string{`no key "general.architecture"`}},
-		"missing key":     {change(func(m gguf.Metadata, _ memory) { delete(m, "stt.moonshine.decoder.vocab_size") }), []string{`no key "stt.moonshine.decoder.vocab_size"`}},
+		"no architecture": {change(func(m gguf.Metadata, _ undertest.Source) { delete(m, "general.architecture") }), []string{`no key "general.architecture"`}},
+		"missing key":     {change(func(m gguf.Metadata, _ undertest.Source) { delete(m, "stt.moonshine.decoder.vocab_size") }), []string{`no key "stt.moonshine.decoder.vocab_size"`}},
 		"type of a key":   {set("stt.moonshine.rope_theta", "x"), []string{"want a float, given string"}},
 		"heads":           {set("stt.moonshine.encoder.n_heads", uint32(3)), []string{"moonshine: "}},
 		"odd rotary":      {set("stt.moonshine.partial_rotary_factor", float32(0.4)), []string{"want an even number of turned dimensions"}},
 		"huge":            {set("stt.moonshine.encoder.d_model", uint32(1<<31)), []string{"width: want 1 to 65536, given 2147483648"}},
 		"token":           {set("stt.moonshine.eos_token_id", uint32(50)), []string{"want tokens of the 50 in the vocabulary"}},
 		"wrong size":      {set("stt.moonshine.encoder.ffn_dim", uint32(25)), []string{`"encoder.layers.0.mlp.fc1.weight": want shape [25 16], given [24 16]`}},
-		"missing tensor":  {change(func(_ gguf.Metadata, src memory) { delete(src, tensor) }), []string{`no tensor "` + tensor, "nearest is"}},
-		"shape": {change(func(_ gguf.Metadata, src memory) { src[tensor] = pass.Float32s(tensor, make([]float32, 128), 16, 8) }),
+		"missing tensor":  {change(func(_ gguf.Metadata, src undertest.Source) { delete(src, tensor) }), []string{`no tensor "` + tensor, "nearest is"}},
+		"shape": {change(func(_ gguf.Metadata, src undertest.Source) {
+			src[tensor] = pass.Float32s(tensor, make([]float32, 128), 16, 8)
+		}),
 			[]string{"k_proj.weight", "want shape [16 16], given [16 8]"}},
-		"type": {change(func(_ gguf.Metadata, src memory) {
+		"type": {change(func(_ gguf.Metadata, src undertest.Source) {
 			src[tensor] = pass.Tensor{Type: pass.F16, Shape: []int{16, 16}, Data: bytes.NewReader(make([]byte, 512))}
 		}), []string{"want F16 with k = 16 as part 0, given F32"}},
-		"NaN": {change(func(_ gguf.Metadata, src memory) {
+		"NaN": {change(func(_ gguf.Metadata, src undertest.Source) {
 			values, err := src[tensor].Float32s()
 			require.NoError(t, err)
 			values[77] = float32(math.Inf(1))
@@ -153,7 +159,7 @@ func TestLoadRefuses(t *testing.T) {
 		for _, text := range c.want {
 			require.ErrorContains(t, err, text, name)
 		}
-		require.Empty(t, dev.params, name)
+		require.Zero(t, dev.Held(), name)
 	}
 	dev := newCounting(t)
 	_, err := Load(t.Context(), dev, nil, cfg)
@@ -162,7 +168,7 @@ func TestLoadRefuses(t *testing.T) {
 	cancel()
 	_, err = Load(ctx, dev, smallWeights(cfg), cfg)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, dev.params)
+	require.Zero(t, dev.Held())
 }
 
 func TestConfig(t *testing.T) {
@@ -197,4 +203,17 @@ func TestVocabulary(t *testing.T) {
 		_, err := ParseVocabulary([]byte(text))
 		require.ErrorContains(t, err, "moonshine: tokenizer.json: ")
 	}
+}
+
+// Every tensor is looked at.
+func TestEveryTensorIsChecked(t *testing.T) {
+	t.Parallel()
+	cfg := smallConfig()
+	src := undertest.Source{}
+	for name, x := range smallWeights(cfg) {
+		src[strings.TrimPrefix(name, "model.")] = x
+	}
+	undertest.Refuses(t, src, func(ctx context.Context, dev pass.Device, src undertest.Source) (io.Closer, error) {
+		return Load(ctx, dev, src, cfg)
+	})
 }

@@ -1,16 +1,14 @@
 package moonshine
 
 import (
-	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tandem-gpu/tandem/model/goldens"
+	"github.com/tandem-gpu/tandem/model/internal/undertest"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -22,22 +20,9 @@ func smallConfig() Config {
 	}
 }
 
-// A memory is a source of tensors.
-type memory map[string]pass.Tensor
-
-func (m memory) Tensor(name string) (pass.Tensor, error) {
-	t, ok := m[name]
-	if !ok {
-		return pass.Tensor{}, fmt.Errorf("memory: no tensor %q: %w", name, pass.ErrInvalid)
-	}
-	return t, nil
-}
-
-func (m memory) Names() []string { return slices.Sorted(maps.Keys(m)) }
-
 // smallWeights are random weights under Hugging Face's names.
-func smallWeights(c Config) memory {
-	m := memory{}
+func smallWeights(c Config) undertest.Source {
+	m := undertest.Source{}
 	add := func(scale, offset float32, name string, shape ...int) {
 		values := make([]float32, pass.Tensor{Shape: shape}.Len())
 		goldens.Values(values, name, 5, scale, offset)
@@ -101,28 +86,14 @@ func loadSmall(t *testing.T, dev pass.Device, cfg Config) *Model {
 	return m
 }
 
-// counting is a device that counts what is on it.
+// counting is a device that counts the params and the sessions on it.
 type counting struct {
-	pass.Device
-	params   map[pass.Param]bool
+	undertest.Counted
 	sessions int
 }
 
 func newCounting(t *testing.T) *counting {
-	return &counting{Device: openCPU(t), params: map[pass.Param]bool{}}
-}
-
-func (c *counting) Load(ctx context.Context, w pass.Weights) (pass.Param, error) {
-	p, err := c.Device.Load(ctx, w)
-	if err == nil {
-		c.params[p] = true
-	}
-	return p, err
-}
-
-func (c *counting) Unload(p pass.Param) error {
-	delete(c.params, p)
-	return c.Device.Unload(p)
+	return &counting{Counted: undertest.Counted{Device: openCPU(t)}}
 }
 
 type countedSession struct {

@@ -167,7 +167,7 @@ func TestWrongCalls(t *testing.T) {
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close())
 	require.NoError(t, (*Model)(nil).Close())
-	require.Empty(t, dev.params)
+	require.Zero(t, dev.Held())
 	_, err = m.NewSession(ctx, SessionConfig{})
 	require.ErrorIs(t, err, pass.ErrClosed)
 	require.ErrorIs(t, s.Encode(ctx, noise(1, 1000)), pass.ErrClosed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -132,13 +133,17 @@ func sttName(name string) string {
 
 // named shows a source under the names that Load asks for.
 func named(src weights.Source) weights.Source {
-	switch {
-	case weights.Has(src, "dec.token_embd.weight"):
-		return weights.Renamed(src, sttName)
-	case weights.Has(src, "decoder.embed_tokens.weight"):
-		return src
+	names := src.Names()
+	has := func(prefix string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, prefix) })
 	}
-	return weights.Renamed(src, func(name string) string { return "model." + name })
+	switch {
+	case has("enc."), has("dec."):
+		return weights.Renamed(src, sttName)
+	case has("model."):
+		return weights.Renamed(src, func(name string) string { return "model." + name })
+	}
+	return src
 }
 
 // Config returns the model's configuration.

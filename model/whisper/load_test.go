@@ -3,6 +3,7 @@ package whisper
 import (
 	"bytes"
 	"context"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tandem-gpu/tandem/model/gguf"
+	"github.com/tandem-gpu/tandem/model/internal/undertest"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -42,7 +44,7 @@ func equalFFN() Config {
 	return c
 }
 
-func ggufBytes(t *testing.T, m gguf.Metadata, src memory) []byte {
+func ggufBytes(t *testing.T, m gguf.Metadata, src undertest.Source) []byte {
 	var tensors []gguf.Tensor
 	for _, name := range src.Names() {
 		x := src[name]
@@ -72,7 +74,7 @@ func TestFileGivesTheSame(t *testing.T) {
 	require.Equal(t, want, read)
 
 	// The same weights under three sets of names, and from a file.
-	short, stt := memory{}, memory{}
+	short, stt := undertest.Source{}, undertest.Source{}
 	for name, x := range src {
 		short[strings.TrimPrefix(name, "model.")] = x
 		stt[sttName(strings.TrimPrefix(name, "model."))] = x
@@ -103,34 +105,34 @@ func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
 	cfg := equalFFN()
 	const tensor = "model.decoder.layers.1.encoder_attn.k_proj.weight"
-	change := func(f func(m gguf.Metadata, src memory)) []byte {
+	change := func(f func(m gguf.Metadata, src undertest.Source)) []byte {
 		m, src := plainMetadata(cfg), smallWeights(cfg)
 		f(m, src)
 		return ggufBytes(t, m, src)
 	}
-	reshape := func(src memory, name string, shape ...int) {
+	reshape := func(src undertest.Source, name string, shape ...int) {
 		src[name] = pass.Float32s(name, make([]float32, pass.Tensor{Shape: shape}.Len()), shape...)
 	}
-	good := change(func(gguf.Metadata, memory) {})
+	good := change(func(gguf.Metadata, undertest.Source) {})
 	for name, c := range map[string]struct {
 		file []byte
 		want []string
 	}{
-		"architecture":    {change(func(m gguf.Metadata, _ memory) { m["general.architecture"] = "moonshine" }), []string{`want the architecture whisper, given "moonshine"`}},
-		"no architecture": {change(func(m gguf.Metadata, _ memory) { delete(m, "general.architecture") }), []string{`no key "general.architecture"`}},
-		"missing key":     {change(func(m gguf.Metadata, _ memory) { delete(m, "whisper.vocab_size") }), []string{`no key "whisper.vocab_size"`}},
-		"type of a key":   {change(func(m gguf.Metadata, _ memory) { m["whisper.vocab_size"] = "many" }), []string{"want an integer, given string"}},
-		"heads":           {change(func(m gguf.Metadata, _ memory) { m["whisper.encoder.attention.head_count"] = uint32(3) }), []string{"divide the width 16, given 3 heads"}},
-		"huge":            {change(func(m gguf.Metadata, _ memory) { m["whisper.embedding_length"] = uint32(1 << 31) }), []string{"width: want 1 to 65536, given 2147483648"}},
-		"many layers":     {change(func(m gguf.Metadata, _ memory) { m["whisper.decoder.block_count"] = uint32(1000) }), []string{`no tensor "model.decoder.layers.2.self_attn_layer_norm.weight"`}},
-		"token":           {change(func(m gguf.Metadata, _ memory) { m["whisper.token.eot"] = uint32(69) }), []string{"want tokens of the 69 in the vocabulary, given 69"}},
-		"wrong size":      {change(func(m gguf.Metadata, _ memory) { m["whisper.decoder.context_length"] = uint32(23) }), []string{`"decoder.embed_positions.weight": want shape [23 16], given [24 16]`}},
-		"missing tensor":  {change(func(_ gguf.Metadata, src memory) { delete(src, tensor) }), []string{`no tensor "` + tensor, "nearest is"}},
-		"shape":           {change(func(_ gguf.Metadata, src memory) { reshape(src, tensor, 16, 8) }), []string{"k_proj.weight", "want shape [16 16], given [16 8]"}},
-		"type": {change(func(_ gguf.Metadata, src memory) {
+		"architecture":    {change(func(m gguf.Metadata, _ undertest.Source) { m["general.architecture"] = "moonshine" }), []string{`want the architecture whisper, given "moonshine"`}},
+		"no architecture": {change(func(m gguf.Metadata, _ undertest.Source) { delete(m, "general.architecture") }), []string{`no key "general.architecture"`}},
+		"missing key":     {change(func(m gguf.Metadata, _ undertest.Source) { delete(m, "whisper.vocab_size") }), []string{`no key "whisper.vocab_size"`}},
+		"type of a key":   {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.vocab_size"] = "many" }), []string{"want an integer, given string"}},
+		"heads":           {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.encoder.attention.head_count"] = uint32(3) }), []string{"divide the width 16, given 3 heads"}},
+		"huge":            {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.embedding_length"] = uint32(1 << 31) }), []string{"width: want 1 to 65536, given 2147483648"}},
+		"many layers":     {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.decoder.block_count"] = uint32(1000) }), []string{`no tensor "model.decoder.layers.2.self_attn_layer_norm.weight"`}},
+		"token":           {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.token.eot"] = uint32(69) }), []string{"want tokens of the 69 in the vocabulary, given 69"}},
+		"wrong size":      {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.decoder.context_length"] = uint32(23) }), []string{`"decoder.embed_positions.weight": want shape [23 16], given [24 16]`}},
+		"missing tensor":  {change(func(_ gguf.Metadata, src undertest.Source) { delete(src, tensor) }), []string{`no tensor "` + tensor, "nearest is"}},
+		"shape":           {change(func(_ gguf.Metadata, src undertest.Source) { reshape(src, tensor, 16, 8) }), []string{"k_proj.weight", "want shape [16 16], given [16 8]"}},
+		"type": {change(func(_ gguf.Metadata, src undertest.Source) {
 			src[tensor] = pass.Tensor{Type: pass.F16, Shape: []int{16, 16}, Data: bytes.NewReader(make([]byte, 512))}
 		}), []string{"want F16 with k = 16 as part 0, given F32"}},
-		"NaN": {change(func(_ gguf.Metadata, src memory) {
+		"NaN": {change(func(_ gguf.Metadata, src undertest.Source) {
 			values, err := src[tensor].Float32s()
 			require.NoError(t, err)
 			values[77] = float32(math.NaN())
@@ -158,7 +160,7 @@ func TestLoadRefuses(t *testing.T) {
 		for _, text := range c.want {
 			require.ErrorContains(t, err, text, name)
 		}
-		require.Empty(t, dev.params, name)
+		require.Zero(t, dev.Held(), name)
 	}
 	dev := newCounting(t)
 	_, err := Load(t.Context(), dev, nil, cfg)
@@ -169,7 +171,7 @@ func TestLoadRefuses(t *testing.T) {
 	cancel()
 	_, err = Load(ctx, dev, smallWeights(cfg), cfg)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, dev.params)
+	require.Zero(t, dev.Held())
 }
 
 func TestPresets(t *testing.T) {
@@ -216,4 +218,17 @@ func TestFromJSON(t *testing.T) {
 		require.ErrorIs(t, err, pass.ErrInvalid)
 		require.ErrorContains(t, err, name)
 	}
+}
+
+// Every tensor is looked at.
+func TestEveryTensorIsChecked(t *testing.T) {
+	t.Parallel()
+	cfg := smallConfig()
+	src := undertest.Source{}
+	for name, x := range smallWeights(cfg) {
+		src[strings.TrimPrefix(name, "model.")] = x
+	}
+	undertest.Refuses(t, src, func(ctx context.Context, dev pass.Device, src undertest.Source) (io.Closer, error) {
+		return Load(ctx, dev, src, cfg)
+	})
 }

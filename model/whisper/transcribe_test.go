@@ -135,5 +135,5 @@ func TestSessionsAreKept(t *testing.T) {
 	}
 	require.NoError(t, m.Close())
 	require.Zero(t, dev.sessions)
-	require.Empty(t, dev.params)
+	require.Zero(t, dev.Held())
 }
