@@ -72,6 +72,7 @@ func Preset(name string) (Config, error) {
 // ParseConfig reads the config.json of transformers.
 func ParseConfig(text []byte) (Config, error) {
 	var f struct {
+		Model      string      `json:"model_type"`
 		Encoder    encoderJSON `json:"encoder_config"`
 		Classes    int         `json:"vocab_size"`
 		Durations  []int       `json:"durations"`
@@ -79,6 +80,16 @@ func ParseConfig(text []byte) (Config, error) {
 	}
 	if err := json.Unmarshal(text, &f); err != nil {
 		return Config{}, errors.Join(fmt.Errorf("parakeet: config: %w", err), pass.ErrInvalid)
+	}
+	switch f.Model {
+	case "parakeet_ctc", "parakeet_rnnt":
+		f.Durations = nil
+	case "parakeet_tdt":
+		if f.Durations == nil {
+			f.Durations = []int{0, 1, 2, 3, 4}
+		}
+	default:
+		return Config{}, fmt.Errorf("parakeet: config: want the model type parakeet_ctc, parakeet_rnnt or parakeet_tdt, given %.100q: %w", f.Model, pass.ErrInvalid)
 	}
 	c := f.Encoder.config()
 	c.Classes, c.Durations, c.MaxSymbols = f.Classes, f.Durations, f.MaxSymbols

@@ -1,6 +1,7 @@
 package parakeet
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,7 +48,13 @@ func TestParseConfig(t *testing.T) {
 	want, err := Preset("ctc-0.6b")
 	require.NoError(t, err)
 	require.Equal(t, want, c)
-	for _, text := range []string{``, `{}`, `[]`, `{"vocab_size": "x"}`, `{"vocab_size": 10, "encoder_config": {"hidden_size": 1e9}}`} {
+	c, err = ParseConfig([]byte(strings.Replace(configJSON, "_ctc", "_tdt", 1)))
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1, 2, 3, 4}, c.Durations)
+	for _, text := range []string{
+		``, `{}`, `[]`, `{"vocab_size": "x"}`, strings.ReplaceAll(configJSON, "1024", "1e9"), strings.ReplaceAll(configJSON, "1024", "1000000000"),
+		strings.Replace(configJSON, "parakeet_ctc", "whisper", 1),
+	} {
 		_, err := ParseConfig([]byte(text))
 		require.ErrorIs(t, err, pass.ErrInvalid, text)
 	}
