@@ -1,0 +1,5 @@
+//go:build !race
+
+package pyannote
+
+const raced = false
