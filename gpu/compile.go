@@ -137,6 +137,8 @@ func (c *compiler) whole(step pass.Checked) error {
 		return c.argmax(op, step.Cost)
 	case pass.Rope:
 		return c.rope(op, step.Cost)
+	case pass.LogMel:
+		return c.logMel(op, step.Cost)
 	case pass.StatsPool:
 		return c.statspool(op, step.Cost)
 	case pass.Map:

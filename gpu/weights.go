@@ -42,6 +42,8 @@ func pack(w pass.Weights, limits driver.Limits) (packed, error) {
 		buffers, err = packDepthwise(w, shape.(pass.DepthwiseShape))
 	case pass.LSTMWeights:
 		buffers, err = packLSTM(w, shape.(pass.LSTMShape), limits)
+	case pass.MelWeights:
+		buffers, err = packMel(w, shape.(pass.MelShape), limits)
 	case pass.NormWeights:
 		buffers, err = packNorm(w, limits)
 	case pass.RopeWeights:

@@ -103,6 +103,7 @@ func Variants() map[string][]Values {
 	}
 	attentionVariants(add)
 	convVariants(add)
+	melVariants(add)
 	rowVariants(add)
 	moveVariants(add)
 	return all
