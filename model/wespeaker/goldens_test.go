@@ -43,8 +43,8 @@ func TestGoldens(t *testing.T) {
 	require.Positive(t, ran)
 }
 
-// sizes reads the size of a network from its tensors.
-func sizes(c *goldens.Case, mels int) Config {
+// sizeOf reads the size of a network from its tensors.
+func sizeOf(c *goldens.Case, mels int) Config {
 	cfg := Config{Mels: mels, Channels: c.Tensors["resnet.conv1.weight"].Shape[0], Width: c.Tensors["resnet.seg_1.weight"].Shape[0]}
 	for s := range cfg.Blocks {
 		for weights.Has(c, fmt.Sprintf("resnet.layer%d.%d.conv1.weight", s+1, cfg.Blocks[s])) {
@@ -57,7 +57,7 @@ func sizes(c *goldens.Case, mels int) Config {
 func runGolden(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results {
 	var config struct{ Batch, Frames, Mels, Masks int }
 	require.NoError(t, c.Configuration(&config))
-	m, err := Load(t.Context(), dev, c, sizes(c, config.Mels))
+	m, err := Load(t.Context(), dev, c, sizeOf(c, config.Mels))
 	require.NoError(t, err)
 	defer m.Close()
 	fbank, err := c.Input("fbank")
