@@ -24,6 +24,9 @@ func Float32s(name string, values []float32, shape ...int) Tensor {
 	return Tensor{Name: name, Type: F32, Shape: shape, Data: float32Reader(values)}
 }
 
+// maxElements is more than any device holds, and leaves room to count bytes.
+const maxElements = 1 << 40
+
 // Len returns the number of elements, or -1 if an axis is negative or the product
 // does not fit an int.
 func (t Tensor) Len() int {
@@ -50,7 +53,7 @@ func (t Tensor) Bytes() int64 {
 }
 
 // Check returns an error wrapping ErrInvalid unless the tensor has a type of
-// weights, a usable shape and data.
+// weights, a usable shape of at most 2^40 elements, and data.
 func (t Tensor) Check() error {
 	switch t.Type {
 	case F32, F16, BF16, Q8_0:
@@ -60,22 +63,19 @@ func (t Tensor) Check() error {
 	if t.Bytes() < 0 {
 		return fmt.Errorf("pass: tensor %q: shape %v does not fit type %v: %w", t.Name, t.Shape, t.Type, ErrInvalid)
 	}
+	if int64(t.Len()) > maxElements {
+		return fmt.Errorf("pass: tensor %q: %d elements, want at most %d: %w", t.Name, t.Len(), int64(maxElements), ErrInvalid)
+	}
 	if t.Data == nil {
 		return fmt.Errorf("pass: tensor %q: no data: %w", t.Name, ErrInvalid)
 	}
 	return nil
 }
 
-// maxElements is more than any device holds.
-const maxElements = 1 << 40
-
 // Float32s decodes the whole tensor. Nothing is allocated unless its data are there.
 func (t Tensor) Float32s() ([]float32, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
-	}
-	if int64(t.Len()) > maxElements {
-		return nil, fmt.Errorf("pass: tensor %q: %d elements, want at most %d: %w", t.Name, t.Len(), int64(maxElements), ErrInvalid)
 	}
 	// A shape that lies should cost nothing: first see whether the data are there.
 	if size := t.Bytes(); size > 0 {

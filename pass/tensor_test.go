@@ -123,7 +123,14 @@ func TestTensorMisuse(t *testing.T) {
 		_, err := bad.Float32s()
 		require.ErrorIs(t, err, ErrInvalid, "%+v", bad)
 	}
-	_, err := Tensor{Name: "w", Type: F32, Shape: []int{math.MaxInt / 8}, Data: data}.Float32s()
+	half := Tensor{Name: "w", Type: F32, Shape: []int{1 << 20, 1 << 19}, Data: data}
+	require.NoError(t, half.Check())
+	_, err := LinearWeights{Parts: []Tensor{half, half}}.Shape()
+	require.NoError(t, err)
+	_, err = LinearWeights{Parts: []Tensor{half, half, half}}.Shape()
+	require.ErrorIs(t, err, ErrInvalid)
+	_, err = Tensor{Name: "w", Type: F32, Shape: []int{1<<40 + 1}, Data: data}.Float32s()
+	require.ErrorIs(t, err, ErrInvalid)
 	require.ErrorContains(t, err, `tensor "w"`)
 	allocated := testing.AllocsPerRun(1, func() {
 		_, err = Tensor{Name: "w", Type: F32, Shape: []int{1 << 28}, Data: data}.Float32s()

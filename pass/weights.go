@@ -100,6 +100,9 @@ func (w LinearWeights) Shape() (ParamShape, error) {
 				w.Name, i, s.Type, s.K, t.Type, t.Shape[1], ErrInvalid)
 		}
 		s.N += t.Shape[0]
+		if int64(s.N) > maxElements/int64(s.K) {
+			return nil, fmt.Errorf("pass: linear weights %q: %d rows of k = %d: want at most %d elements: %w", w.Name, s.N, s.K, int64(maxElements), ErrInvalid)
+		}
 	}
 	if w.Bias != nil && len(w.Bias) != s.N {
 		return nil, fmt.Errorf("pass: linear weights %q: bias: want %d values, given %d: %w", w.Name, s.N, len(w.Bias), ErrInvalid)

@@ -55,8 +55,16 @@ func TestCloseWaitsForCallsWithinTheHardware(t *testing.T) {
 // The callback of Record is not within the hardware: it may close what it likes.
 func TestCallbackMayCloseTheDevice(t *testing.T) {
 	t.Parallel()
-	d, s := open(t, newFake(), pass.SessionConfig{})
-	_, err := s.Record(t.Context(), pass.RecordOptions{}, func(pass.Pass) { require.NoError(t, d.Close()) })
+	f := newFake()
+	d, s := open(t, f, pass.SessionConfig{})
+	other, err := d.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	f.entered, f.leave = make(chan struct{}, 1), make(chan struct{})
+	close(f.leave)
+	_, err = other.Record(t.Context(), pass.RecordOptions{}, func(pass.Pass) { require.NoError(t, other.Close()) })
+	require.ErrorIs(t, err, pass.ErrClosed)
+	require.Empty(t, f.entered, "nothing is compiled in a closed session")
+	_, err = s.Record(t.Context(), pass.RecordOptions{}, func(pass.Pass) { require.NoError(t, d.Close()) })
 	require.ErrorIs(t, err, pass.ErrClosed)
 }
 

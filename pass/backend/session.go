@@ -259,12 +259,15 @@ func (s *session) record(ctx context.Context, opt pass.RecordOptions, f func(pas
 	if err == nil {
 		err = r.finish()
 	}
+	if err == nil { // the callback may close what it likes
+		err = s.usable()
+	}
 	r.over = true
 	if err != nil {
 		s.d.release(r.uses...)
 		return nil, err
 	}
-	if err := s.d.enter(); err != nil { // not before: the callback may close the device
+	if err := s.d.enter(); err != nil { // not before the callback, which Close would wait for
 		s.d.release(r.uses...)
 		return nil, err
 	}
