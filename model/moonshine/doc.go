@@ -12,10 +12,10 @@
 //
 // The models take the samples of an utterance, mono at 16 kHz, as they are: from 56 ms to
 // tens of seconds, and no longer than they were trained for, or they repeat themselves.
-// Cutting audio at pauses is the caller's. Utterances of a batch may have any lengths: what
-// fills them up changes nothing. Decoding is greedy, on the device, several steps a
-// submission.
+// Transcribe cuts longer audio where it is quiet. Utterances of a batch may have any
+// lengths: what fills them up changes nothing. Decoding is greedy, on the device, several
+// steps a submission.
 //
-// A [Session] makes a recording of the encoder for each of at most a dozen lengths, so
-// that an utterance is filled up by less than half.
+// A [Session] makes a recording of the encoder for each of at most fourteen lengths, of
+// whole seconds; from 2 s on, one is at most half as long again as the one before.
 package moonshine

@@ -94,6 +94,25 @@ func TestDecode(t *testing.T) {
 	})
 }
 
+// Caches of halves change little.
+func TestHalfCaches(t *testing.T) {
+	onDevices(t, func(t *testing.T, dev pass.Device) {
+		cfg := smallConfig()
+		m := loadSmall(t, dev, cfg)
+		ids := [][]int{{41, 42, 45, 47, 9, 33, 7, 12}}
+		var rows [2][]float32
+		for i, cache := range []pass.DType{pass.F32, pass.F16} {
+			s := open(t, m, SessionConfig{Cache: cache})
+			require.NoError(t, s.Encode(t.Context(), noise(1, cfg.Samples())))
+			hidden, _, err := s.Logits(t.Context(), ids)
+			require.NoError(t, err)
+			rows[i] = hidden[0]
+		}
+		require.NotEqual(t, rows[0], rows[1])
+		require.Less(t, relative(rows[0], rows[1]), 5e-3)
+	})
+}
+
 func TestPrompts(t *testing.T) {
 	t.Parallel()
 	m := &Model{cfg: smallConfig()}

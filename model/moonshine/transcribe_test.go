@@ -1,0 +1,71 @@
+package moonshine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Long audio is cut in its pauses.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	audio := noise(1, 20*Rate)
+	clear(audio[3*Rate : 3*Rate+Rate/2])   // too early, for pieces of 8 s
+	clear(audio[6*Rate : 6*Rate+Rate/2])   // found
+	clear(audio[9*Rate : 9*Rate+Rate/100]) // too short
+	require.Equal(t, 5000, cut(audio[:5000], 8*Rate))
+	require.Equal(t, 8*Rate, cut(audio[:8*Rate], 8*Rate))
+	at := cut(audio, 8*Rate)
+	require.Greater(t, at, 6*Rate+Rate/5)
+	require.Less(t, at, 6*Rate+Rate/2)
+	// What is left is long enough to be an utterance.
+	loud := make([]float32, 2*Rate+1)
+	for i := range loud {
+		loud[i] = float32(len(loud) - i)
+	}
+	at = cut(loud, 2*Rate)
+	require.LessOrEqual(t, at, 2*Rate+1-MinSamples)
+	require.Greater(t, at, 2*Rate-2*MinSamples)
+	for n := 1; n < 4*Rate; n += 777 {
+		at := cut(loud[:min(n, len(loud))], Rate)
+		require.LessOrEqual(t, at, Rate)
+		require.Positive(t, at)
+	}
+}
+
+func TestTranscribe(t *testing.T) {
+	t.Parallel()
+	cfg := smallConfig()
+	tokens := make([]string, cfg.Classes)
+	for i := range tokens {
+		tokens[i] = "▁" + string(rune('A'+i%26))
+	}
+	cfg.Text = NewVocabulary(tokens)
+	m := loadSmall(t, openCPU(t), cfg)
+	s, err := m.NewSession(SessionConfig{Batch: 2, Seconds: 1})
+	require.NoError(t, err)
+	defer s.Close()
+	audio := noise(3, 5*Rate/2)
+	got, err := s.Transcribe(t.Context(), audio, Options{})
+	require.NoError(t, err)
+	require.Greater(t, len(got.Utterances), 2)
+	at, text := 0, ""
+	for _, u := range got.Utterances {
+		require.Equal(t, at, u.First)
+		alone, err := s.Generate(t.Context(), Options{}, audio[u.First:u.End])
+		require.NoError(t, err)
+		require.Equal(t, alone[0].IDs, u.IDs)
+		if at > 0 {
+			text += " "
+		}
+		at, text = u.End, text+u.Text
+	}
+	require.Equal(t, len(audio), at)
+	require.Equal(t, text, got.Text)
+	whole, err := m.Transcribe(t.Context(), audio, Options{})
+	require.NoError(t, err)
+	require.Len(t, whole.Utterances, 1)
+	none, err := m.Transcribe(t.Context(), audio[:MinSamples-1], Options{})
+	require.NoError(t, err)
+	require.Equal(t, Result{}, none)
+}
