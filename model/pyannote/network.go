@@ -3,7 +3,9 @@ package pyannote
 import "github.com/tandem-gpu/tandem/pass"
 
 // segment records the network: from samples [n][samples] to [n][frames][classes].
-// lengths are the samples of each window, then its steps after each convolution.
+// lengths are the samples of each window, then its steps after each convolution. The
+// convolutions need none, since they have no padding: what lies beyond a window's steps
+// is left out by the normalisation.
 func (m *Model) segment(p pass.Pass, x, lengths pass.View, n, samples int, see func(string, pass.View, int)) pass.View {
 	most := steps(samples)
 	of := func(stage int) pass.Items { return pass.ItemsIn(lengths.At(stage * n)) }
@@ -11,7 +13,7 @@ func (m *Model) segment(p pass.Pass, x, lengths pass.View, n, samples int, see f
 	y := temp(n * samples)
 	p.Do(pass.PoolNorm{X: x, W: m.waveNorm, Y: y, Batch: n, Rows: samples, Cols: 1, Lengths: of(0)})
 	for i := range stages {
-		conv := pass.Conv1D{X: y, W: m.conv[i], Batch: n, In: most[i], Lengths: of(i), Pool: pool}
+		conv := pass.Conv1D{X: y, W: m.conv[i], Batch: n, In: most[i], Pool: pool}
 		if i == 0 {
 			conv.Stride, conv.Abs = stride, true
 		}

@@ -190,8 +190,11 @@ func TestRefuses(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	undertest.Each(t, func(t *testing.T, dev pass.Device) {
-		m, err := Load(t.Context(), dev, random(), small)
+		cfg := small
+		cfg.Linear = slices.Clone(small.Linear)
+		m, err := Load(t.Context(), dev, random(), cfg)
 		require.NoError(t, err)
+		cfg.Linear[0]++ // the caller's
 		require.Equal(t, small, m.Config())
 		for _, cfg := range []SessionConfig{{Batch: -1}, {Batch: maxBatch + 1}, {Samples: FrameField - 1}, {Samples: maxSamples + 1}} {
 			_, err = m.NewSession(cfg)

@@ -110,8 +110,7 @@ func (s *Session) run(ctx context.Context, all [][]float32) ([]float32, error) {
 	s.samples = slices.Grow(s.samples[:0], n*s.cfg.Samples)[:n*s.cfg.Samples]
 	s.lengths = slices.Grow(s.lengths[:0], n*(stages+1))[:n*(stages+1)]
 	for i, w := range all {
-		item := s.samples[i*s.cfg.Samples : (i+1)*s.cfg.Samples]
-		clear(item[copy(item, w):])
+		copy(s.samples[i*s.cfg.Samples:], w) // what follows is not looked at
 		for stage, length := range steps(len(w)) {
 			s.lengths[stage*n+i] = uint32(length)
 		}
