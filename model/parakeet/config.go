@@ -161,6 +161,14 @@ func FromGGUF(m gguf.Metadata) (Config, error) {
 			errs = append(errs, err, fmt.Errorf("%s: want %d, given %d: %w", want.key, want.full, n, pass.ErrUnsupported))
 		}
 	}
+	for key, only := range map[string]string{encoder + "conv_norm_type": "batch_norm", "stt.parakeet.joint.activation": "relu"} {
+		if !m.Has(key) {
+			continue
+		}
+		if s, err := m.String(key); err != nil || s != only {
+			errs = append(errs, err, fmt.Errorf("%s: want %q, given %.100q: %w", key, only, s, pass.ErrUnsupported))
+		}
+	}
 	if m.Has("stt.parakeet.tdt.durations") {
 		var err error
 		c.Durations, err = m.Ints("stt.parakeet.tdt.durations")

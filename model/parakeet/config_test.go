@@ -88,6 +88,8 @@ func TestFromGGUFRefuses(t *testing.T) {
 		"kernel":       {"stt.parakeet.encoder.conv_kernel", uint32(8), pass.ErrInvalid, "kernel: want an odd number"},
 		"subsampling":  {"stt.parakeet.encoder.subsampling_factor", uint32(4), pass.ErrUnsupported, "subsampling_factor: want 8, given 4"},
 		"local":        {"stt.parakeet.encoder.att_context_left", int32(128), pass.ErrUnsupported, "att_context_left: want -1, given 128"},
+		"norm":         {"stt.parakeet.encoder.conv_norm_type", "layer_norm", pass.ErrUnsupported, `conv_norm_type: want "batch_norm", given "layer_norm"`},
+		"activation":   {"stt.parakeet.joint.activation", "tanh", pass.ErrUnsupported, `joint.activation: want "relu", given "tanh"`},
 		"durations":    {"stt.parakeet.tdt.durations", "0 1 2", pass.ErrInvalid, "stt.parakeet.tdt.durations"},
 		"blank":        {"tokenizer.ggml.blank_token_id", nil, pass.ErrInvalid, "tokenizer.ggml.blank_token_id"},
 		"pieces":       {"tokenizer.ggml.tokens", []int32{3}, pass.ErrInvalid, "tokenizer.ggml.tokens"},

@@ -118,6 +118,29 @@ func recogniseClips(t *testing.T, net *Net, speech []float32) {
 	require.Less(t, long[len(long)-1].Frame, len(speech)/1280+1)
 }
 
+// A hybrid has two heads, and either can be used.
+func TestHybrid(t *testing.T) {
+	t.Parallel()
+	src, cfg := small(true)
+	src.linear("ctc_decoder.decoder_layers.0", cfg.Classes, cfg.Blocks.Width, 1)
+	net, err := Load(t.Context(), undertest.Open(t, "cpu"), src, cfg)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, net.Close()) }()
+	samples := make([]float32, 16000)
+	goldens.Values(samples, "samples", 1, 0.3, 0)
+	var heard [3][]asr.Token
+	for i, head := range []asr.Head{asr.BestHead, asr.TransducerHead, asr.CTCHead} {
+		r, err := net.NewRecogniser(t.Context(), asr.Config{Head: head, Window: time.Second})
+		require.NoError(t, err)
+		heard[i], err = r.Recognise(t.Context(), samples)
+		require.NoError(t, err)
+		require.NotEmpty(t, heard[i])
+		require.NoError(t, r.Close())
+	}
+	require.Equal(t, heard[0], heard[1])
+	require.NotEqual(t, heard[1], heard[2])
+}
+
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	dev := &undertest.Counted{Device: undertest.Open(t, "cpu")}
