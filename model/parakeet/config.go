@@ -17,7 +17,7 @@ import (
 type Config struct {
 	Blocks   conformer.Config
 	Mels     int  // bins of the features: 80 or 128
-	Channels int  // of the subsampling; 0: 256
+	Channels int  // of the subsampling; 0: as many as its tensors have
 	Scale    bool // multiply by √width after the subsampling
 	Classes  int  // with the blank, which is the last
 	// Durations are the frames that a token of a TDT may last; nil: none.
@@ -183,6 +183,9 @@ func FromGGUF(m gguf.Metadata) (Config, error) {
 	return c, c.Check()
 }
 
+// maxChannels is more than any network has.
+const maxChannels = 1 << 12
+
 // Check returns an error that wraps pass.ErrInvalid and says what is wrong, or nil.
 func (c Config) Check() error {
 	if c.Blocks.Rotary || c.Blocks.LayerNorm {
@@ -194,7 +197,7 @@ func (c Config) Check() error {
 	for _, v := range []struct {
 		name            string
 		given, from, to int
-	}{{"mels", c.Mels, 1, 1024}, {"channels", c.Channels, 0, 1 << 12}, {"classes", c.Classes, 2, 1 << 20}} {
+	}{{"mels", c.Mels, 1, 1024}, {"channels", c.Channels, 0, maxChannels}, {"classes", c.Classes, 2, 1 << 20}} {
 		if v.given < v.from || v.given > v.to {
 			return fmt.Errorf("parakeet: %s: want %d to %d, given %d: %w", v.name, v.from, v.to, v.given, pass.ErrInvalid)
 		}

@@ -40,14 +40,14 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 	if dev == nil || src == nil {
 		return nil, fmt.Errorf("parakeet: load: want a device and weights, given nil: %w", pass.ErrInvalid)
 	}
-	if cfg.Channels == 0 {
-		cfg.Channels = 256
-	}
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	n := &Net{cfg: cfg, dev: dev}
 	l := weights.NewLoader(ctx, dev, named(src))
+	if cfg.Channels == 0 {
+		cfg.Channels = channels(l)
+	}
+	n := &Net{cfg: cfg, dev: dev}
 	n.mel = l.Load(frontend.Parakeet(cfg.Mels), nil)
 	n.loadSubsampling(l)
 	for i := range cfg.Blocks.Layers {
@@ -63,6 +63,16 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 	}
 	n.params = params
 	return n, nil
+}
+
+// channels returns how many channels the subsampling has in a file.
+func channels(l *weights.Loader) int {
+	t, err := l.Tensor("encoder.pre_encode.conv.0.weight")
+	l.Fail(err)
+	if err != nil || len(t.Shape) == 0 || t.Shape[0] < 1 || t.Shape[0] > maxChannels {
+		return 256 // what the tensor is then told to have
+	}
+	return t.Shape[0]
 }
 
 func (n *Net) loadSubsampling(l *weights.Loader) {

@@ -123,9 +123,11 @@ func TestHybrid(t *testing.T) {
 	t.Parallel()
 	src, cfg := small(true)
 	src.linear("ctc_decoder.decoder_layers.0", cfg.Classes, cfg.Blocks.Width, 1)
+	cfg.Channels = 0
 	net, err := Load(t.Context(), undertest.Open(t, "cpu"), src, cfg)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, net.Close()) }()
+	require.Equal(t, 12, net.Config().Channels)
 	samples := make([]float32, 16000)
 	goldens.Values(samples, "samples", 1, 0.3, 0)
 	var heard [3][]asr.Token
