@@ -9,7 +9,7 @@
 //	voice, err := s.Embed(ctx, samples) // mono at 16 kHz
 //
 // Embeddings have length 1: the cosine of the angle between two voices is their dot
-// product, [Cosine], about 0.85 for one speaker and 0.55 for two with the published
+// product, [Cosine], about 0.85 for one speaker and 0.53 for two with the published
 // weights.
 //
 // # The network
