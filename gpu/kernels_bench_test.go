@@ -23,7 +23,7 @@ type timing struct {
 // them hardly counts.
 func BenchmarkKernels(b *testing.B) {
 	p, a := testAdapter(b)
-	for _, c := range append(timings(), rowTimings()...) {
+	for _, c := range append(append(timings(), rowTimings()...), blockTimings()...) {
 		b.Run(c.name, func(b *testing.B) {
 			if c.large && kindOf(a) == kindSoftware {
 				b.Skip("too large for a software adapter")

@@ -4,9 +4,11 @@ complex numbers, go through a Fourier transform of mixed radix (Stockham's: each
 reads all of the pool and then writes all of it), a step that takes the result apart, and
 the bank. Half is the length of the transform, Each how many values an invocation has.
 
-A pass of radix r makes of transforms of length l, at o = j + (k mod l)·n/l, such of length l·r:
+A pass of radix r makes transforms of length l·r of r of length l each:
 
 	y[j + k·m] = Σ over q < r of x[j + q·m + (k mod l)·m·r]·w^(q·k),  m = n/(l·r), j < m, k < l·r
+
+Long sums are taken in stretches of 32, or they would lose digits.
 
 Tables are cosines and sines of a turn, the window, and for each bin of the bank where
 its weights begin; then those.
@@ -182,13 +184,18 @@ fn mel(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups:
 				var place = at % m + k % done * m * radix;
 				let step = k * {{mul 2 $.Half}}u / whole;
 				var part = 0u;
-				out{{$e}} = pool[place];
+				var sum = pool[place];
 				for (var q = 1u; q < radix; q++) {
+					if (q % 32u == 0u) {
+						out{{$e}} += sum;
+						sum = vec2<f32>(0.0);
+					}
 					place += m;
 					part += step;
 					part = select(part, part - {{mul 2 $.Half}}u, part >= {{mul 2 $.Half}}u);
-					out{{$e}} += times(pool[place], turn(part));
+					sum += times(pool[place], turn(part));
 				}
+				out{{$e}} += sum;
 			}
 		}
 		{{end}}
@@ -231,12 +238,17 @@ fn mel(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups:
 		let count = tables[words.bank + bin * 3u + 1u];
 		let at = tables[words.bank + bin * 3u + 2u];
 		var sum = 0.0;
+		var total = 0.0;
 		for (var i = 0u; i < count; i++) {
+			if (i % 32u == 0u) {
+				total += sum;
+				sum = 0.0;
+			}
 			let k = from_bin + i;
 			let power = select(pool[k % {{.Half}}u].x, last * last, k == {{.Half}}u);
 			sum = fma(power, bitcast<f32>(tables[at + i]), sum);
 		}
-		let v = select(0.0, logarithm(sum), live);
+		let v = select(0.0, logarithm(total + sum), live);
 		y[words.y + item * words.y_item + frame * words.y_row + bin] = v;
 		{{if .Largest}}
 		top = max(top, v);
