@@ -1,5 +1,5 @@
-// Package undertest lists the devices that the tests of networks run on. Only tests
-// import it.
+// Package undertest has what the tests of networks share: the devices to run on, tensors
+// in memory to load, and a device that counts what is loaded on it. Only tests import it.
 package undertest
 
 import (
