@@ -61,6 +61,22 @@ lstm/ge2e/b32
 silero/file-10min
 silero/streams-256
 silero/stream-1
+networks/whisper-tiny.en/encoder
+networks/whisper-base.en/encoder
+networks/whisper-small/encoder
+networks/whisper-tiny.en/decoder
+networks/whisper-base.en/decoder
+networks/whisper-small/decoder
+networks/moonshine-tiny/encoder
+networks/moonshine-tiny/decoder
+networks/parakeet-110m/encoder
+networks/parakeet-0.6b/encoder
+networks/gigaam-v3/encoder
+networks/segmentation/b1
+networks/segmentation/b32
+networks/wespeaker/b1
+networks/wespeaker/b8
+networks/ge2e/clip
 `
 
 func bench(args ...string) (code int, stdout, stderr string) {

@@ -20,7 +20,8 @@ usage: bench --device NAME [flags]
                    lists them
   --compare NAME   measure a second device in turn with the first, and print the ratio
   --threads N      threads of the device cpu (0, the default: GOMAXPROCS)
-  --run REGEXP     only the cases whose name has a match
+  --run REGEXP     only the cases whose name has a match; the largest networks are measured
+                   only if it is given
   --list           print the names of the cases, and end
   --time TIME      how long to measure each case (default 1s)
   --math MATH      exact (the default), or fast: operands of products may be rounded
@@ -98,13 +99,14 @@ func parse(args []string) (options, error) {
 	return opt, nil
 }
 
-// choose returns the cases that --run matches, in order.
+// choose returns the cases that --run matches, in order. Without it, large ones are listed
+// but not measured.
 func (o options) choose(all []group) []benchmarkCase {
 	var chosen []benchmarkCase
 	for _, g := range all {
 		for _, c := range g.cases {
 			c.name = g.name + "/" + c.name
-			if o.run.MatchString(c.name) {
+			if o.run.MatchString(c.name) && (o.list || !c.large || o.run.String() != "") {
 				chosen = append(chosen, c)
 			}
 		}

@@ -100,7 +100,7 @@ func (r *report) header() {
 
 // line prints a row. The column of the device is there if there are two.
 func (r *report) line(name, shape, device, median, least, spread, runs, flops, bytes, real, note string) {
-	text := pad(name, 30) + " " + pad(shape, 46) + " "
+	text := pad(name, 33) + " " + pad(shape, 46) + " "
 	if len(r.targets) > 1 {
 		text += pad(device, 10) + " "
 	}
@@ -124,7 +124,7 @@ func (r *report) rows(c benchmarkCase, results []result) bool {
 	for _, x := range results {
 		if x.Error != "" {
 			good = false
-			r.printf("%s %s failed on %s: %s\n", pad(c.name, 30), pad(c.shape, 46), x.Device, x.Error)
+			r.printf("%s %s failed on %s: %s\n", pad(c.name, 33), pad(c.shape, 46), x.Device, x.Error)
 			continue
 		}
 		r.line(x.Name, x.Shape, x.Device, duration(x.Median), duration(x.Min), fmt.Sprintf("%.1f %%", 100*x.Spread),

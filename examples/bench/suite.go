@@ -30,6 +30,7 @@ func groups() []group {
 		{"conv1d", conv1DCases},
 		{"lstm", lstmCases},
 		{"silero", sileroCases},
+		{"networks", networkCases},
 	}
 }
 
@@ -41,6 +42,8 @@ type benchmarkCase struct {
 	make func() (setup, error)
 	// steady: the same work whenever it is done, fit to show a drift of the clocks.
 	steady bool
+	// large: it is measured only if --run is given and matches.
+	large bool
 }
 
 // A setup readies a case on a device.
