@@ -121,6 +121,9 @@ func bounded[T any](ctx context.Context, what string, f func() (T, error), disca
 		err   error
 	}
 	var none T
+	if ctx == nil {
+		return none, fmt.Errorf("gpu: %s: want a context, given nil: %w", what, pass.ErrInvalid)
+	}
 	if ctx.Err() != nil {
 		return none, fmt.Errorf("gpu: %s: %w", what, context.Cause(ctx))
 	}

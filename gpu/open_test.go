@@ -64,7 +64,7 @@ func TestOpenErrors(t *testing.T) {
 		{"no adapter", fake(), Config{}, pass.ErrNoDevice, "gpu: open: drivertest: no adapter: the list of this provider is empty: no device"},
 		{"software only", fake(renamed(lvp, "llvmpipe")), Config{}, pass.ErrNoDevice,
 			"gpu: open: no adapter that may be taken: 0: llvmpipe (software, vulkan, 10005:0000): computes on the CPU; " +
-				"software adapters are only taken when asked for: set Software, name it, or use --device software"},
+				"software adapters are only taken when asked for: set Software, or name it"},
 		{"API that nothing has", fake(intel), Config{API: "metal"}, pass.ErrNoDevice,
 			`gpu: open: no adapter that may be taken: 0: Intel(R) UHD Graphics 770 (integrated, vulkan, 8086:4680): vulkan: API is "metal"`},
 		{"named through an API it lacks", fake(nvidia, through(intel, driver.D3D12)), Config{Adapter: "nvidia", API: "d3d12"}, pass.ErrNoDevice,
@@ -244,4 +244,13 @@ func TestBrokenDriverPath(t *testing.T) {
 	_, err := Open(t.Context(), Config{Software: true})
 	require.ErrorIs(t, err, pass.ErrNoDevice)
 	require.ErrorContains(t, err, "VK_DRIVER_FILES names /no/such/driver.json, which cannot be read")
+}
+
+func TestNilContext(t *testing.T) {
+	var none context.Context
+	_, err := Open(none, Config{})
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	require.ErrorContains(t, err, "want a context, given nil")
+	_, err = Adapters(none, Config{})
+	require.ErrorIs(t, err, pass.ErrInvalid)
 }
