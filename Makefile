@@ -11,19 +11,27 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@$(if $(findstring go1.25,$(she
 
 CGO := $(shell $(GO) env CGO_ENABLED)
 
-.PHONY: run test test-all lint unit fuzz cross consumer bench vulkan toolchain clean
+.PHONY: run test test-all lint unit networks fuzz cross consumer bench vulkan toolchain clean
 
 run: toolchain
 	$(GO) run ./examples/vad --plot vad.png
 
-test: toolchain lint cross unit fuzz consumer
+test: toolchain lint cross unit networks dawn-test fuzz consumer
 
 # The long half: every size of every op, hours of submissions.
 test-all: toolchain vulkan
-	TANDEM_FULL=1 $(GO) test $(if $(filter 1,$(CGO)),-race) -shuffle=on -timeout 120m ./...
+	TANDEM_FULL=1 $(GO) test $(if $(filter 1,$(CGO)),-race) -shuffle=on -timeout 180m ./...
+	TANDEM_FULL=1 $(GO) test -shuffle=on -run '$(WHOLE)' -timeout 60m ./model/...
+	TANDEM_FULL=1 sh .ci/dawn-test
+
+# Whole networks, which the race detector would make slow for nothing.
+WHOLE := Golden|Trained
 
 unit: toolchain vulkan
-	@set -a; . ./build/vulkan.env; $(GO) test $(if $(filter 1,$(CGO)),-race) -shuffle=on -timeout 60m ./...
+	@set -a; . ./build/vulkan.env; $(GO) test $(if $(filter 1,$(CGO)),-race) -shuffle=on -skip '$(WHOLE)' -timeout 60m ./...
+
+networks: toolchain vulkan
+	@set -a; . ./build/vulkan.env; $(GO) test -shuffle=on -run '$(WHOLE)' -timeout 60m ./model/...
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go'))" || \
@@ -70,3 +78,9 @@ dawn:
 # The gpu backend through Dawn on software Vulkan with matrix units.
 dawn-test: toolchain
 	@GO="$(GO)" sh .ci/dawn-test
+
+.PHONY: coverage
+
+# Which op runs where, from runs of the conformance suite: pass/passtest/COVERAGE.md.
+coverage: toolchain
+	@mkdir -p build; GO="$(GO)" sh .ci/coverage
