@@ -23,6 +23,7 @@ const (
 type part struct {
 	r       *run
 	ticket  Ticket
+	pieces  int
 	seconds float64 // by the device's pace
 	share   float64 // of the cost of the run
 	began   time.Time
@@ -86,7 +87,7 @@ func (s *session) advance(r *run, f *flight) {
 			r.failed = err
 			break
 		}
-		f.parts[f.n] = part{r, ticket, seconds, share, began}
+		f.parts[f.n] = part{r, ticket, to - r.from, seconds, share, began}
 		f.n++
 		r.from = to
 		r.inFlight++
@@ -152,7 +153,7 @@ func (s *session) await(f *flight) {
 		if f.finished.After(began) {
 			began = f.finished
 		}
-		s.d.pace.measure(p.seconds, now.Sub(began).Seconds())
+		s.d.pace.measure(p.pieces, p.seconds, now.Sub(began).Seconds())
 	}
 	f.finished = now
 	r := p.r
@@ -230,16 +231,20 @@ func (p *pace) byRate(c pass.Cost) float64 {
 	return max(c.FLOP/rate.FLOP, c.Bytes/rate.Bytes)
 }
 
-// seconds returns about how long work of cost c takes.
+// perPiece is about what a piece takes on a GPU however little it does.
+const perPiece = 3e-6
+
+// seconds returns about how long a piece of cost c takes.
 func (p *pace) seconds(c pass.Cost) float64 {
-	return p.byRate(c) * math.Float64frombits(p.factor.Load())
+	return p.byRate(c)*math.Float64frombits(p.factor.Load()) + perPiece
 }
 
-// measure learns from a part that was thought to take some time and took another.
-// Short parts say more of overheads than of the rate, and one part moves the factor by
-// no more than two times, so that a stall does not upset it.
-func (p *pace) measure(thought, took float64) {
-	if thought <= 0 || max(thought, took) < 2e-3 {
+// measure learns from a part of some pieces that was thought to take some time and took
+// another. Short parts, and parts of many small pieces, say more of overheads than of the
+// rate, and one part moves the factor by no more than two times, so that a stall does not
+// upset it.
+func (p *pace) measure(pieces int, thought, took float64) {
+	if overhead := float64(pieces) * perPiece; overhead > thought/2 || max(thought, took) < 2e-3 {
 		return
 	}
 	f := math.Float64frombits(p.factor.Load()) * min(max(took/thought, 0.5), 2)

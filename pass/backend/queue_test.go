@@ -304,3 +304,20 @@ func TestDump(t *testing.T) {
 	require.NoError(t, rec.Close())
 	require.ErrorIs(t, rec.Dump(&b), pass.ErrClosed)
 }
+
+// A row of very small pieces says nothing of the rate, and must not make later work look
+// slow.
+func TestPaceLearnsFromWorkAlone(t *testing.T) {
+	f := newFake()
+	f.rate = pass.Cost{FLOP: 1e9, Bytes: 1e9}
+	p := newPace(f)
+	big := pass.Cost{FLOP: 1e8}
+	require.InDelta(t, 0.1, p.seconds(big), 1e-4)
+	small := 1000 * p.seconds(pass.Cost{Bytes: 8})
+	p.measure(1000, small, 10*small)
+	require.InDelta(t, 0.1, p.seconds(big), 1e-4)
+	p.measure(1, p.seconds(big), 0.15)
+	require.InDelta(t, 0.15, p.seconds(big), 1e-4, "one and a half times slower")
+	p.measure(1, p.seconds(big), 10)
+	require.InDelta(t, 0.3, p.seconds(big), 1e-4, "one part moves it by two times at most")
+}
