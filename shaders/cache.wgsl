@@ -37,7 +37,7 @@ struct Words {
 // narrow rounds to F16. What is beyond its range becomes infinity, NaN stays NaN.
 fn narrow(x: vec4<f32>) -> vec2<u32> {
 	let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
-	let signs = bitcast<vec4<u32>>(x) >> vec4<u32>(16u) & vec4<u32>(0x8000u);
+	let signs = (bitcast<vec4<u32>>(x) >> vec4<u32>(16u)) & vec4<u32>(0x8000u);
 	let held = bitcast<vec4<f32>>(min(bits, vec4<u32>(0x477fe000u)));
 	let pair = vec2<u32>(pack2x16float(held.xy), pack2x16float(held.zw));
 	let small = vec4<u32>(pair.x & 0xffffu, pair.x >> 16u, pair.y & 0xffffu, pair.y >> 16u);

@@ -106,6 +106,8 @@ var forbidden = []struct {
 	{"pointer", regexp.MustCompile(`\bptr<|&\w+[^\w\[&]*\)`)},
 	{"reserved word as a name", regexp.MustCompile(`\b(let|var|fn|struct)\s+(self|signed|unsigned|half|common|filter|final|from|get|set|mod|module|move|new|of|pass|ref|shared|sizeof|static|target|this|type|union|use|using|where|with|active|precise|layout|package|public|private|resource|sample|smooth|template)\b`)},
 	{"|| and && without parentheses", regexp.MustCompile(`\|\|[^()]*&&|&&[^()]*\|\|`)},
+	{"shift beside &, | or ^ without parentheses", regexp.MustCompile(`(<<|>>) [\w.]+(<\w+>)?(\([^()]*\))? [&|^] | [&|^] [\w.]+(<\w+>)?(\([^()]*\))? (<<|>>) `)},
+	{"number beyond the largest f32", regexp.MustCompile(`3\.402823(4[7-9]|[5-9])`)},
 	{"newer built-in", regexp.MustCompile(`\b(dot4I8Packed|dot4U8Packed|unpack4xI8|unpack4xU8|subgroup\w+|f16)\b`)},
 }
 
@@ -136,7 +138,8 @@ func TestDialectRules(t *testing.T) {
 	t.Parallel()
 	for i, bad := range []string{
 		"enable f16;", "a[i] = 1;", "let x = max(y, 0);", "var<workgroup> a: array<f32, 4*4>;", "var<workgroup> a: array<f32, 16u>;",
-		"fn f(p: ptr<workgroup, f32>) {}", "let self = 1u;", "if (a || b && c) {", "let x = subgroupAdd(y);",
+		"fn f(p: ptr<workgroup, f32>) {}", "let self = 1u;", "if (a || b && c) {",
+		"let s = x >> vec4<u32>(16u) & m;", "var top = -3.40282347e38;", "let x = subgroupAdd(y);",
 	} {
 		require.Regexp(t, forbidden[i].expr, bad)
 	}

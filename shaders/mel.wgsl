@@ -230,7 +230,7 @@ fn mel(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups:
 	workgroupBarrier();
 
 	{{if .Largest}}
-	var top = -3.40282347e38;
+	var top = -3.4028234e38;
 	var odd_one = 0.0;
 	{{end}}
 	for (var bin = thread; bin < words.mels; bin += {{.Threads}}u) {
@@ -266,7 +266,7 @@ fn mel(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups:
 			odd_one += pool[i].y;
 		}
 		let v = select(top, odd_one, is_nan(vec4<f32>(odd_one)).x);
-		largest[number] = select(-3.40282347e38, v, live);
+		largest[number] = select(-3.4028234e38, v, live);
 	}
 	{{end}}
 }

@@ -57,7 +57,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	let frames = frames_of(length);
 	let start = words.y + item * words.y_item;
 	{{if eq .Entry "scale"}}
-	var top = -3.40282347e38;
+	var top = -3.4028234e38;
 	var odd_one = 0.0;
 	for (var i = thread; i < frames; i += {{.Threads}}u) {
 		let v = largest[item * words.frames + i];
