@@ -30,7 +30,8 @@ usage: bench --device NAME [flags]
 Columns: the median and the least time of one op, and the spread, which is how far the
 90th percentile lies above the 10th, as a share of the median; runs are the samples, of so
 many ops each. TFLOP/s and GB/s are of the median, with the operations and bytes that the
-op itself must do; caches may serve some of the bytes.
+op itself must do; caches may serve some of the bytes. Networks have a note of what they
+hold on the device: weights as in files, workspace, and state, which are buffers and caches.
 
 exit code
   0    every case was right and was measured

@@ -20,6 +20,7 @@ import (
 type kernel struct {
 	op   pass.Op
 	args []string                     // fields that are views
+	ids  string                       // that of them which is U32, one row an item; "": none
 	load func() (pass.Weights, error) // weights of its field W; nil: none
 }
 
@@ -63,7 +64,7 @@ func (k kernel) job() (*kernelJob, error) {
 	views := map[string]pass.View{}
 	const huge = min(1<<40, math.MaxInt>>4) // elements; nothing is allocated
 	for i, name := range k.args {
-		views[name] = pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: uint32(i + 1), Generation: 1}, pass.F32, huge).View()
+		views[name] = pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: uint32(i + 1), Generation: 1}, k.typeOf(name), huge).View()
 	}
 	op, err := j.c.Bind(views, params, nil)
 	if err != nil {
@@ -84,6 +85,13 @@ func (k kernel) job() (*kernelJob, error) {
 		}
 	}
 	return j, nil
+}
+
+func (k kernel) typeOf(arg string) pass.DType {
+	if arg == k.ids {
+		return pass.U32
+	}
+	return pass.F32
 }
 
 // random returns n values from −scale to scale.
@@ -136,7 +144,7 @@ func (k *instance) prepare(ctx context.Context) (err error) {
 		params[p.Field] = k.weights
 	}
 	for _, name := range j.args {
-		b, err := k.session.Alloc(pass.F32, j.size[name])
+		b, err := k.session.Alloc(j.typeOf(name), j.size[name])
 		if err != nil {
 			return err
 		}
@@ -232,14 +240,27 @@ func (k *instance) close() error {
 }
 
 // check compares sampled parts of what the device computed with float64: the first, the
-// middle and the last item, and of each the first, the middle and the last row.
+// middle and the last item, and of each the first, the middle and the last row or head.
 func (k *instance) check(ctx context.Context) error {
-	output := map[string][]float32{}
+	output, ids := map[string][]float32{}, []uint32(nil)
 	for _, name := range k.job.c.Outputs {
-		output[name] = make([]float32, k.job.size[name])
-		if err := k.session.Read(ctx, k.buffers[name].View(), output[name]); err != nil {
+		var data any
+		if name == k.job.ids {
+			ids = make([]uint32, k.job.size[name])
+			data = ids
+		} else {
+			output[name] = make([]float32, k.job.size[name])
+			data = output[name]
+		}
+		if err := k.session.Read(ctx, k.buffers[name].View(), data); err != nil {
 			return err
 		}
+	}
+	gathered := func(a pass.Arg) cases.Tensor {
+		if a.Name == k.job.ids {
+			return cases.U32(a.Name, gather(ids, a), a.Batch, a.Rows, a.Cols)
+		}
+		return cases.F32(a.Name, gather(output[a.Name], a), a.Batch, a.Rows, a.Cols)
 	}
 	parts, err := sample(k.op)
 	if err != nil {
@@ -250,7 +271,7 @@ func (k *instance) check(ctx context.Context) error {
 		c.Op = part.Op
 		for _, a := range part.Args {
 			if a.Access&pass.Read != 0 {
-				c.Inputs = append(slices.Clip(c.Inputs), gather(k.job.host, a))
+				c.Inputs = append(slices.Clip(c.Inputs), cases.F32(a.Name, gather(k.job.host[a.Name], a), a.Batch, a.Rows, a.Cols))
 			}
 		}
 		want, ok := k.job.want[i]
@@ -266,7 +287,7 @@ func (k *instance) check(ctx context.Context) error {
 			if a.Access&pass.Write == 0 || at < 0 {
 				continue
 			}
-			if err := cases.Compare(gather(output, a), want[at], tolerance).Err(tolerance); err != nil {
+			if err := cases.Compare(gathered(a), want[at], tolerance).Err(tolerance); err != nil {
 				return fmt.Errorf("wrong result, not timed: from element %d: %w", a.View.Offset, err)
 			}
 		}
@@ -277,7 +298,7 @@ func (k *instance) check(ctx context.Context) error {
 // sample returns the parts of an op that are checked.
 func sample(op pass.Checked) ([]pass.Checked, error) {
 	parts := []pass.Checked{op}
-	for _, axis := range []pass.Axis{pass.AxisBatch, pass.AxisRows} {
+	for _, axis := range []pass.Axis{pass.AxisBatch, pass.AxisRows, pass.AxisHeads} {
 		var cut []pass.Checked
 		for _, p := range parts {
 			i := slices.IndexFunc(p.Op.Cuts(), func(c pass.Cut) bool { return c.Axis == axis })
@@ -300,13 +321,13 @@ func sample(op pass.Checked) ([]pass.Checked, error) {
 }
 
 // gather returns the elements of an argument, dense.
-func gather(buffers map[string][]float32, a pass.Arg) cases.Tensor {
-	values := make([]float32, 0, a.Batch*a.Rows*a.Cols)
+func gather[T any](buffer []T, a pass.Arg) []T {
+	values := make([]T, 0, a.Batch*a.Rows*a.Cols)
 	for b := range a.Batch {
 		for r := range a.Rows {
 			at := a.View.Offset + b*a.View.BatchStride + r*a.View.RowStride
-			values = append(values, buffers[a.Name][at:at+a.Cols]...)
+			values = append(values, buffer[at:at+a.Cols]...)
 		}
 	}
-	return cases.F32(a.Name, values, a.Batch, a.Rows, a.Cols)
+	return values
 }

@@ -5,8 +5,9 @@
 //	bench --device cpu --threads 1 --run 'silero|gemm/512'
 //
 // A device is named, never guessed, and no other one takes its place. Every op is
-// compared with float64 before it is timed, so that a wrong kernel cannot win. How times
-// are taken is said in measure.go and kernel.go.
+// compared with float64 before it is timed, so that a wrong kernel cannot win. Of whole
+// networks with random weights only numbers that are finite are wanted: the tests of their
+// packages compare them. How times are taken is said in measure.go and kernel.go.
 package main
 
 import (

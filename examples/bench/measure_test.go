@@ -152,7 +152,11 @@ func TestWrongResults(t *testing.T) {
 	gemm := gemm(5, 64, 96, pass.Q8_0)
 	conv := conv("c", pass.Conv1D{Batch: 3, In: 7}, pass.ConvShape{Out: 5, In: 4, Kernel: 3})
 	lstm := lstm("l", 2, 5, pass.LSTMShape{In: 4, Hidden: 8, Layers: 2, Directions: 2})
-	kernels := map[string]benchmarkCase{"gemm": gemm, "conv1d": conv, "lstm": lstm}
+	kernels := map[string]benchmarkCase{
+		"gemm": gemm, "conv1d": conv, "lstm": lstm,
+		"attention": attention("a", 5, 2, 4, "Q", "K", "V", "O", "Q2", "Positions"),
+		"argmax":    rowwise("r", 3, 50, pass.Argmax{Batch: 3, Rows: 1, Cols: 50}, "IDs", nil),
+	}
 	dev, err := cpu.Open(cpu.Config{})
 	require.NoError(t, err)
 	defer dev.Close()
@@ -191,6 +195,16 @@ func TestWrongResults(t *testing.T) {
 			l := op.(pass.LSTM)
 			l.Lengths = pass.Fixed(5, 4)
 			return l
+		}},
+		"last head": {"attention", func(op pass.Op) pass.Op {
+			a := op.(pass.Attention)
+			a.Heads--
+			return a
+		}},
+		"ids": {"argmax", func(op pass.Op) pass.Op {
+			a := op.(pass.Argmax)
+			a.X.Offset, a.Cols = 1, a.Cols-1
+			return a
 		}},
 		"file":    {"file-10min", spoilHead},
 		"streams": {"streams-256", spoilHead},

@@ -79,7 +79,7 @@ func (a architecture) setup(ctx context.Context, t *target) (*ready, error) {
 		err := s.once(ctx)
 		return time.Since(start), err
 	}
-	// The first run compiles; the second is one that counts, if it is long.
+	// The first run compiles, so that it counts only if it is very long.
 	var took time.Duration
 	for range 2 {
 		if took, err = once(ctx); err != nil {
