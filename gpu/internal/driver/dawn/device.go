@@ -59,7 +59,8 @@ type device struct {
 	busy     int                        // calls that wait with a claim on an object
 	closing  bool
 	closed   bool
-	final    error // Err after Close
+	owed     []uint64 // futures of maps that ended early, whose callbacks are still to come
+	final    error    // Err after Close
 
 	closeOnce sync.Once
 	closeErr  error
@@ -288,6 +289,10 @@ func (d *device) release() {
 	for ; d.oldest <= d.serial; d.oldest++ {
 		d.wait(d.instance, d.futures[d.oldest%driver.MaxInFlight], 0)
 	}
+	for _, future := range d.owed {
+		d.wait(d.instance, future, uint64(slice))
+	}
+	d.owed = nil
 	d.call(instanceProcessEvents, d.instance)
 	d.call(instanceRelease, d.instance)
 	d.forget()

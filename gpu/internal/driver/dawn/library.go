@@ -20,6 +20,9 @@ type library struct {
 
 	mu   sync.Mutex
 	kept handle // the instance that all providers share; 0: none yet
+	// adapters are those of the instance, without f16 on NVIDIA devices and with it. They
+	// are never given back.
+	adapters map[bool][]adapter
 }
 
 // loaded are the libraries of the process by path. They are never unloaded.

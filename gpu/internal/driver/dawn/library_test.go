@@ -239,6 +239,7 @@ func TestWrongTable(t *testing.T) {
 	require.ErrorIs(t, err, pass.ErrUnsupported)
 	require.ErrorContains(t, err, "feature f16 was granted but does not work")
 
+	wrong = &library{path: wrong.path, opened: wrong.opened, column: wrong.column, functions: wrong.functions}
 	wrong.features[coreFeatures] = 0x7777
 	r := &provider{library: wrong}
 	defer r.Close()

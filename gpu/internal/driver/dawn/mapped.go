@@ -57,7 +57,9 @@ func (d *device) mapped(ctx context.Context, id driver.BufferID, usage driver.Bu
 	if err != nil {
 		// This ends the request, too, whose callback then runs.
 		d.quick(bufferUnmap, o.Native)
-		d.wait(d.instance, future, 0)
+		if d.wait(d.instance, future, 0); !op.done.Load() {
+			d.owed = append(d.owed, future)
+		}
 		return during(err, usage.String()+" of buffer %#x", uint64(id))
 	}
 	if op.status != statusSuccess {

@@ -105,9 +105,11 @@ func (p *provider) enumerate(ctx context.Context) error {
 			return err
 		}
 	}
-	var list []adapter
 	var reasons []error
-	quietly(p.options.Debug, func() { list, reasons = p.ask(ctx) })
+	list := p.library.listed(p.options.NoNVIDIAF16)
+	if list == nil {
+		quietly(p.options.Debug, func() { list, reasons = p.ask(ctx) })
+	}
 	if list == nil {
 		// The library looks for drivers when the instance is made: start afresh.
 		p.library.forgetInstance(p.instance)
@@ -120,7 +122,26 @@ func (p *provider) enumerate(ctx context.Context) error {
 		return fmt.Errorf("dawn: no adapter: library %s: %s: %w", p.library.path, reason, pass.ErrNoDevice)
 	}
 	p.adapters = list
+	p.library.keep(p.options.NoNVIDIAF16, list)
 	return nil
+}
+
+// listed returns the adapters that a provider with the same settings found before. They
+// are asked for once a process, like the instance, since drivers keep memory of each
+// asking.
+func (l *library) listed(noF16 bool) []adapter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.adapters[noF16]
+}
+
+func (l *library) keep(noF16 bool, list []adapter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.adapters == nil {
+		l.adapters = map[bool][]adapter{}
+	}
+	l.adapters[noF16] = list
 }
 
 // ask asks for every kind of adapter; what is answered twice is listed once.
@@ -338,9 +359,6 @@ func (p *provider) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	for _, a := range p.adapters {
-		p.library.call(adapterRelease, a.handle)
-	}
 	p.adapters = nil
 	if p.instance != 0 {
 		p.library.call(instanceRelease, p.instance)
