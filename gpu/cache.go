@@ -124,6 +124,9 @@ func (c *compiler) appendRows(op pass.Append, cost pass.Cost) error {
 		}}, []operand{k.operand, v.operand, p.keys, p.values}}
 		n.bind("AtBinding", at.kind == "device", at.o)
 		n.status(c, at.numbers)
+		if n.values["Beyond"] = statusNarrow; h.cfg.Type == pass.F16 && at.kind != "device" {
+			n.bind("StatusBinding", true, c.status())
+		}
 		words := append(append(k.words(), v.words()...), at.words()...)
 		words = append(words, uint32(at.added), uint32(h.cfg.Heads), uint32(p.from), uint32(p.to), uint32(p.first), uint32(p.span))
 		// Here a unit is always four elements; vectors says how they are read.

@@ -13,6 +13,9 @@ import (
 // that lies on the device is beyond its range.
 const statusIndex = 1
 
+// statusNarrow is the bit that says: a finite value would become infinity in an F16 cache.
+const statusNarrow = 2
+
 // status returns the operand in whose first word kernels set bits (with atomicOr) when
 // data on the device are beyond what the op allows. The run then fails.
 func (c *compiler) status() operand {
@@ -55,6 +58,9 @@ func deviceNumbers(op pass.Op) string {
 func (p *program) statusError(status uint32, from, to int) error {
 	if status == 0 {
 		return nil
+	}
+	if status&statusIndex == 0 {
+		return fmt.Errorf("append: K or V: a finite value is beyond the range of an F16 cache: %w", pass.ErrInvalid)
 	}
 	var suspects []string
 	for i := from; i < to; i++ {

@@ -34,9 +34,14 @@ struct Words {
 @group(0) @binding(3) var<storage, read_write> keys: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read_write> values: array<vec2<u32>>;
 
-// narrow rounds to F16. What is beyond its range becomes infinity, NaN stays NaN.
+// narrow rounds to F16; NaN stays NaN. A finite number that would become infinity sets a
+// bit of the status word, and the run fails.
 fn narrow(x: vec4<f32>) -> vec2<u32> {
 	let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
+	let beyond = select(vec4<u32>(0u), vec4<u32>(1u), bits >= vec4<u32>(0x477ff000u)) * select(vec4<u32>(0u), vec4<u32>(1u), bits < vec4<u32>(0x7f800000u));
+	if ((beyond.x | beyond.y | beyond.z | beyond.w) != 0u) {
+		atomicOr(&status[0], {{.Beyond}}u);
+	}
 	let signs = (bitcast<vec4<u32>>(x) >> vec4<u32>(16u)) & vec4<u32>(0x8000u);
 	let held = bitcast<vec4<f32>>(min(bits, vec4<u32>(0x477fe000u)));
 	let pair = vec2<u32>(pack2x16float(held.xy), pack2x16float(held.zw));
@@ -53,6 +58,8 @@ fn narrow(x: vec4<f32>) -> vec4<f32> { return x; }
 {{end}}
 {{if .Indexed}}
 @group(0) @binding({{.AtBinding}}) var<storage, read> indices: array<u32>;
+{{end}}
+{{if or .Indexed (eq .Type "F16")}}
 @group(0) @binding({{.StatusBinding}}) var<storage, read_write> status: array<atomic<u32>>;
 {{end}}
 

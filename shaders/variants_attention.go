@@ -46,7 +46,8 @@ func attentionVariants(add func(name string, v Values)) {
 		add("attention", tile(0, Values{"Relative": true, "Quads": quads, "Banded": quads}))
 		add("attention", tile(1, Values{"Relative": true, "Quads": quads}))
 		for _, typ := range []string{"F32", "F16"} {
-			add("cache", Values{"Entry": "append", "Type": typ, "Vectors": quads, "Indexed": !quads, "AtBinding": 5, "StatusBinding": 6, "Fault": 1})
+			add("cache", Values{"Entry": "append", "Type": typ, "Vectors": quads, "Indexed": true, "AtBinding": 5, "StatusBinding": 6, "Fault": 1, "Beyond": 2})
+			add("cache", Values{"Entry": "append", "Type": typ, "Vectors": quads, "Indexed": false, "AtBinding": 0, "StatusBinding": 5, "Fault": 1, "Beyond": 2})
 		}
 	}
 }
