@@ -177,7 +177,7 @@ func TestOpenAndClose(t *testing.T) {
 			require.Zero(t, d.Ledger())
 		}
 	}
-	settles(t, 8<<20, func() { cycle(rounds(50)) })
+	settles(t, 8<<20, func() { cycle(rounds(100)) })
 	require.Empty(t, devices.entries)
 }
 
