@@ -1,0 +1,3 @@
+package kernels
+
+var attention = Family{Name: "attention"}

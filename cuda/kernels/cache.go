@@ -1,0 +1,3 @@
+package kernels
+
+var cache = Family{Name: "cache"}

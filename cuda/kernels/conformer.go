@@ -1,0 +1,3 @@
+package kernels
+
+var conformer = Family{Name: "conformer"}

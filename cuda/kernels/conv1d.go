@@ -1,0 +1,3 @@
+package kernels
+
+var conv1d = Family{Name: "conv1d"}

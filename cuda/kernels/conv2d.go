@@ -1,0 +1,3 @@
+package kernels
+
+var conv2d = Family{Name: "conv2d"}

@@ -1,0 +1,3 @@
+package kernels
+
+var linear = Family{Name: "linear"}

@@ -1,0 +1,3 @@
+package kernels
+
+var lstm = Family{Name: "lstm"}

@@ -1,0 +1,3 @@
+package kernels
+
+var mel = Family{Name: "mel"}

@@ -1,0 +1,3 @@
+package kernels
+
+var norm = Family{Name: "norm"}

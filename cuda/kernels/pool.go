@@ -1,0 +1,3 @@
+package kernels
+
+var pool = Family{Name: "pool"}

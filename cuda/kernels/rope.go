@@ -1,0 +1,3 @@
+package kernels
+
+var rope = Family{Name: "rope"}

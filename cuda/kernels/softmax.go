@@ -1,0 +1,3 @@
+package kernels
+
+var softmax = Family{Name: "softmax"}
