@@ -114,12 +114,12 @@ type Edge struct {
 // A TensorMap describes a tensor of up to five dimensions, innermost first, and the box of
 // it that one copy moves.
 type TensorMap struct {
-	Type     TensorType
-	Address  Pointer   // a multiple of 16
-	Size     []uint64  // elements of each dimension
-	Stride   []uint64  // bytes from one to the next of dimensions 1 and up; multiples of 16
-	Box      []uint32  // elements
-	Step     []uint32  // elements from one to the next in the box; nil: 1
-	Swizzle  Swizzle
-	Promote  int  // bytes that a miss in L2 fetches: 0, 64, 128 or 256
+	Type    TensorType
+	Address Pointer  // a multiple of 16
+	Size    []uint64 // elements of each dimension
+	Stride  []uint64 // bytes from one to the next of dimensions 1 and up; multiples of 16
+	Box     []uint32 // elements
+	Step    []uint32 // elements from one to the next in the box; nil: 1
+	Swizzle Swizzle
+	Promote int // bytes that a miss in L2 fetches: 0, 64, 128 or 256
 }
