@@ -1,0 +1,306 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// memory is a piece of device memory that has one owner.
+type memory struct {
+	d     *device
+	label string
+	at    driver.Pointer
+	bytes int
+}
+
+// alloc makes memory of that many bytes, whose contents are undefined.
+func (d *device) alloc(label string, bytes int) (*memory, error) {
+	if bytes < 0 {
+		return nil, fmt.Errorf("%s: %d bytes: %w", label, bytes, pass.ErrInvalid)
+	}
+	if err := d.gone(); err != nil {
+		return nil, err
+	}
+	size := max(bytes, 16)
+	if err := d.ledger.reserve(int64(size)); err != nil {
+		return nil, fmt.Errorf("%s: %w", label, err)
+	}
+	m := &memory{d: d, label: label, bytes: size}
+	err := d.do(func() (err error) {
+		m.at, err = d.drv.Alloc(uint64(size))
+		return err
+	})
+	if err != nil {
+		d.ledger.release(int64(size))
+		return nil, fmt.Errorf("%s: %d bytes%s: %w", label, size, d.free(), err)
+	}
+	return m, nil
+}
+
+// free says how much memory is left, for error messages.
+func (d *device) free() string {
+	var free, total uint64
+	err := d.do(func() (err error) {
+		free, total, err = d.drv.MemInfo()
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(", with %d of %d free", free, total)
+}
+
+// Free implements backend.Memory. It may be called on nil.
+func (m *memory) Free() {
+	if m == nil || m.at == 0 {
+		return
+	}
+	at := m.at
+	m.at = 0
+	m.d.ledger.release(int64(m.bytes))
+	if err := m.d.do(func() error { return m.d.drv.Free(at) }); err != nil && m.d.gone() == nil {
+		m.d.log.Warn("cuda: free", "memory", m.label, "error", err)
+	}
+}
+
+// zero makes memory with all bits 0.
+func (d *device) zero(label string, bytes int) (*memory, error) {
+	m, err := d.alloc(label, (bytes+3)/4*4)
+	if err != nil {
+		return nil, err
+	}
+	err = d.do(func() error { return d.drv.Set32(m.at, 0, uint64(m.bytes/4), d.loads) })
+	if err == nil {
+		err = d.settle(d.loads)
+	}
+	if err != nil {
+		m.Free()
+		return nil, err
+	}
+	return m, nil
+}
+
+// upload makes memory with the given contents.
+func (d *device) upload(label string, b []byte) (*memory, error) {
+	m, err := d.alloc(label, len(b))
+	if err != nil {
+		return nil, err
+	}
+	next := func(dst []byte, from int) error { copy(dst, b[from:]); return nil }
+	if err := d.fill(context.Background(), m, 0, next, len(b)); err != nil {
+		m.Free()
+		return nil, err
+	}
+	return m, nil
+}
+
+// fill sets bytes of memory from at on to what next makes, piece by piece, the piece's
+// first byte being number from. While one piece travels the next is made.
+func (d *device) fill(ctx context.Context, m *memory, at int, next func(dst []byte, from int) error, bytes int) error {
+	var busy *pinned
+	defer func() { d.staging.put(busy) }()
+	for from := 0; from < bytes; from += stagingBytes {
+		p, err := d.another(ctx, busy)
+		if err != nil {
+			return err
+		}
+		if p == busy {
+			busy = nil
+		}
+		part := p.data[:min(stagingBytes, bytes-from)]
+		if err = next(part, from); err == nil {
+			err = d.do(func() error {
+				if err := d.drv.CopyToDevice(m.at+driver.Pointer(at+from), p.at, uint64(len(part)), d.loads); err != nil {
+					return err
+				}
+				return d.drv.Record(p.moved, d.loads)
+			})
+		}
+		if err != nil {
+			d.staging.put(p)
+			return err
+		}
+		if err := d.arrive(busy); err != nil {
+			d.staging.put(p)
+			return err
+		}
+		d.staging.put(busy)
+		busy = p
+	}
+	return d.arrive(busy)
+}
+
+// another returns a staging buffer to fill while the one in use travels: if there is none,
+// that one, once it has arrived, since callers that wait for each other's would wait for
+// ever.
+func (d *device) another(ctx context.Context, busy *pinned) (*pinned, error) {
+	if busy == nil {
+		return d.staging.get(ctx, d)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case p := <-d.staging.idle:
+		if p != nil {
+			return p, nil
+		}
+		return d.staging.make(d)
+	default:
+		return busy, d.arrive(busy)
+	}
+}
+
+// fetch copies bytes of memory to the host.
+func (d *device) fetch(ctx context.Context, dst []byte, m *memory, at int) error {
+	p, err := d.staging.get(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer d.staging.put(p)
+	for len(dst) > 0 {
+		n := min(len(dst), stagingBytes)
+		err := d.do(func() error {
+			if err := d.drv.CopyToHost(p.at, m.at+driver.Pointer(at), uint64(n), d.loads); err != nil {
+				return err
+			}
+			return d.drv.Record(p.moved, d.loads)
+		})
+		if err == nil {
+			err = d.arrive(p)
+		}
+		if err != nil {
+			return err
+		}
+		copy(dst, p.data[:n])
+		dst, at = dst[n:], at+n
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrive waits until what a staging buffer was last used for is done.
+func (d *device) arrive(p *pinned) error {
+	if p == nil {
+		return nil
+	}
+	return d.until(d.watchdog, func() (done bool, err error) {
+		err = d.do(func() error {
+			done, err = d.drv.QueryEvent(p.moved)
+			return err
+		})
+		return done, err
+	})
+}
+
+// Pieces in which transfers go, and how many may be under way on a device.
+const (
+	stagingBytes   = 8 << 20
+	stagingBuffers = 3
+)
+
+// pinned is page-locked memory of the host.
+type pinned struct {
+	at    uintptr
+	data  []byte
+	moved driver.Event
+}
+
+// staging is the page-locked buffers through which a device's transfers go.
+type staging struct {
+	idle chan *pinned // nil entries have not been made
+}
+
+func newStaging() staging {
+	s := staging{idle: make(chan *pinned, stagingBuffers)}
+	for range stagingBuffers {
+		s.idle <- nil
+	}
+	return s
+}
+
+// get returns a buffer that nobody uses.
+func (s *staging) get(ctx context.Context, d *device) (*pinned, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var p *pinned
+	select {
+	case p = <-s.idle:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if p != nil {
+		return p, nil
+	}
+	return s.make(d)
+}
+
+// make makes a buffer in the place of an entry that was taken.
+func (s *staging) make(d *device) (*pinned, error) {
+	p := &pinned{}
+	err := d.do(func() (err error) {
+		if p.at, err = d.drv.HostAlloc(stagingBytes); err != nil {
+			return err
+		}
+		p.data = hostBytes(p.at, stagingBytes)
+		if p.moved, err = d.drv.CreateEvent(); err != nil {
+			d.drv.HostFree(p.at)
+		}
+		return err
+	})
+	if err != nil {
+		s.idle <- nil
+		return nil, fmt.Errorf("%d bytes of page-locked memory: %w", stagingBytes, err)
+	}
+	return p, nil
+}
+
+func (s *staging) put(p *pinned) {
+	if p != nil {
+		s.idle <- p
+	}
+}
+
+// free gives the memory up. No transfer is under way.
+func (s *staging) free(drv driver.Driver) {
+	for range stagingBuffers {
+		if p := <-s.idle; p != nil {
+			drv.DestroyEvent(p.moved)
+			drv.HostFree(p.at)
+		}
+	}
+}
+
+// hostBytes returns memory of the host that is not Go's.
+func hostBytes(at uintptr, n int) []byte {
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), n)
+}
+
+// bytesOf returns the bytes of words.
+func bytesOf(w []uint32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(w))), 4*len(w))
+}
+
+// A ledger counts the bytes that a device holds, within a limit.
+type ledger struct {
+	limit int64 // 0: none
+	held  atomic.Int64
+}
+
+func (l *ledger) reserve(bytes int64) error {
+	if held := l.held.Add(bytes); l.limit > 0 && held > l.limit {
+		l.held.Add(-bytes)
+		return fmt.Errorf("%d bytes, with %d of the budget of %d held: %w", bytes, held-bytes, l.limit, pass.ErrOutOfMemory)
+	}
+	return nil
+}
+
+func (l *ledger) release(bytes int64) { l.held.Add(-bytes) }
