@@ -89,7 +89,7 @@ func open(ctx context.Context, drv driver.Driver, cfg Config) (pass.Device, erro
 		return nil, err
 	}
 	d := &device{
-		drv: drv, gpu: gpu, thread: driver.NewThread(), watchdog: cfg.Watchdog, trace: cfg.Trace, log: cfg.Logger,
+		drv: drv, gpu: gpu, thread: driver.NewThread(drv), watchdog: cfg.Watchdog, trace: cfg.Trace, log: cfg.Logger,
 		ledger: ledger{limit: cfg.MemoryBudget}, staging: newStaging(),
 	}
 	if d.watchdog == 0 {
@@ -221,7 +221,7 @@ func readAttributes(drv driver.Driver, ordinal int) (attributes, error) {
 		what driver.Attribute
 	}{
 		{&major, driver.CapabilityMajor}, {&minor, driver.CapabilityMinor}, {&a.sms, driver.Multiprocessors},
-		{&a.sharedMemory, driver.SharedMemoryOptIn}, {&limited, driver.KernelTimeout}, {&virtual, driver.VirtualMemory},
+		{&a.sharedMemory, driver.SharedMemoryOptIn}, {&limited, driver.KernelTimeLimit}, {&virtual, driver.VirtualMemory},
 		{&a.clock, driver.ClockRate}, {&memoryClock, driver.MemoryClockRate}, {&bus, driver.MemoryBusWidth},
 	} {
 		var err error
