@@ -20,6 +20,8 @@ type (
 // Driver is the driver's entry points. Its methods are called on one thread for each
 // context (see [Thread]), on which the context is current. Errors are *[Error].
 type Driver interface {
+	// Path returns that of the library, as the system found it.
+	Path() string
 	// Version returns that of the CUDA API which the driver implements: 13000 for 13.0.
 	Version() (int, error)
 	DeviceCount() (int, error)
@@ -29,8 +31,9 @@ type Driver interface {
 	Attribute(ordinal int, a Attribute) (int, error)
 
 	CreateContext(ordinal int) (Context, error) // and makes it current
-	DestroyContext(c Context) error
-	SetCurrent(c Context) error
+	DestroyContext(c Context) error             // and makes none current, if c was
+	SetCurrent(c Context) error                 // 0: none
+	Current() (Context, error)
 	MemInfo() (free, total uint64, err error)
 	PriorityRange() (least, greatest int, err error)
 
