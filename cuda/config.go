@@ -25,6 +25,14 @@ type Config struct {
 	// Profile makes kernels be chosen as for a lesser device, so that tests see what it
 	// would do. Zero fields take what the device has.
 	Profile Profile
+	// TuneFile is the path of a file that examples/tune wrote: what was measured on this
+	// device with this driver and these kernels. One that was made for anything else is an
+	// error. Environment: TANDEM_CUDA_TUNE.
+	TuneFile string
+	// Ways forces choices of kernels: a way, by the name of a [Boundary]; under the empty
+	// name one for every boundary that has it. Ways that a boundary does not have are left
+	// alone.
+	Ways map[string]string
 	// MemoryBudget bounds the bytes on the device; beyond it, calls return
 	// [pass.ErrOutOfMemory]. 0: no bound but the device's.
 	MemoryBudget int64
@@ -64,14 +72,37 @@ const (
 	envDevice  = "TANDEM_CUDA_DEVICE"
 	envLibrary = "TANDEM_CUDA_LIBRARY"
 	envTier    = "TANDEM_CUDA_TIER"
+	envTune    = "TANDEM_CUDA_TUNE"
 )
+
+// A Variable is an environment variable that [Open] and [Devices] read.
+type Variable struct {
+	Name    string // "TANDEM_CUDA_DEVICE"
+	Meaning string // one line
+	Value   string // as it is set now; empty: not set
+}
+
+// Environment returns the environment variables that Open and Devices read, with their
+// values.
+func Environment() []Variable {
+	list := []Variable{
+		{Name: envDevice, Meaning: "GPU to take: a number, a UUID, a name or a part of one"},
+		{Name: envLibrary, Meaning: "path of the driver's library"},
+		{Name: envTier, Meaning: "images to take kernels from: sm_90a, ptx_75, …"},
+		{Name: envTune, Meaning: "file of examples/tune, for this device, driver and build"},
+	}
+	for i := range list {
+		list[i].Value = os.Getenv(list[i].Name)
+	}
+	return list
+}
 
 // resolve fills in what the environment says.
 func (c Config) resolve() (Config, error) {
 	for _, v := range []struct {
 		field *string
 		name  string
-	}{{&c.Device, envDevice}, {&c.Library, envLibrary}, {&c.Tier, envTier}} {
+	}{{&c.Device, envDevice}, {&c.Library, envLibrary}, {&c.Tier, envTier}, {&c.TuneFile, envTune}} {
 		if *v.field == "" {
 			*v.field = os.Getenv(v.name)
 		}

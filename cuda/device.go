@@ -23,6 +23,7 @@ type device struct {
 	gpu        GPU
 	attributes attributes
 	kernels    *images
+	choices    chooser
 	watchdog   time.Duration
 	trace      func(Trace)
 	log        *slog.Logger

@@ -14,6 +14,6 @@
 // of its own architecture, or lower ones of the same generation, or else has the driver
 // compile PTX; Info says which.
 //
-// Environment: TANDEM_CUDA_DEVICE, TANDEM_CUDA_LIBRARY and TANDEM_CUDA_TIER stand in for
-// the fields of [Config] that are not set.
+// Environment: TANDEM_CUDA_DEVICE, TANDEM_CUDA_LIBRARY, TANDEM_CUDA_TIER and TANDEM_CUDA_TUNE
+// stand in for the fields of [Config] that are not set.
 package cuda

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
+	"github.com/tandem-gpu/tandem/cuda/internal/tune"
+	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/backend"
 )
@@ -119,6 +122,10 @@ func (d *device) start(cfg Config) error {
 		d.attributes = cfg.Profile.over(d.attributes)
 		d.kernels, err = newImages(d, cfg.Tier)
 	}
+	if err == nil {
+		d.choices.forced = maps.Clone(cfg.Ways)
+		err = d.choices.load(cfg.TuneFile, d.key())
+	}
 	if err != nil && d.context != 0 {
 		d.do(func() error { return d.drv.DestroyContext(d.context) })
 	}
@@ -126,6 +133,14 @@ func (d *device) start(cfg Config) error {
 		err = fmt.Errorf("%w: %w", err, pass.ErrNoDevice)
 	}
 	return err
+}
+
+// key says on what measurements on this device are made.
+func (d *device) key() tune.Key {
+	return tune.Key{
+		Device: d.gpu.Name, Capability: d.attributes.capability, SMs: d.attributes.sms,
+		Driver: d.gpu.Driver, Kernels: kernels.Digest(),
+	}
 }
 
 // over puts what a profile says over what a device has.

@@ -44,7 +44,7 @@ func workstation() []source {
 			APIs: []string{"vulkan", "d3d12"}, Features: []string{"timestamps"}, Limits: limits, Reason: reason}
 	}
 	return []source{
-		{Candidate: tandem.Candidate{Backend: "cuda", Reason: "this version has no CUDA backend: no device"}},
+		{Candidate: tandem.Candidate{Backend: "cuda", Reason: "no driver: no device"}},
 		{
 			Candidate: tandem.Candidate{Backend: "gpu", Name: "NVIDIA H200", Kind: "discrete", API: "vulkan d3d12", Driver: "570.86", Usable: true,
 				Adapter: adapter(0, "NVIDIA H200", "discrete", "first choice: discrete")},
@@ -208,7 +208,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"--nonsense"}, exitUsage, "", "nonsense"},
 		{[]string{"more"}, exitUsage, "", `unexpected argument "more"`},
 		{[]string{"--timeout", "0s"}, exitUsage, "", "--timeout: want a time above 0"},
-		{[]string{"--device", "cuda"}, exitFailed, "no CUDA backend", ""},
+		{[]string{"--device", "cuda"}, exitFailed, "cuda", ""},
 		{[]string{"--device", "no such card"}, exitFailed, "failed", ""},
 	} {
 		var out, errs strings.Builder

@@ -1,0 +1,33 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// variants says what the device uses and why.
+func (d *device) variants() []pass.Variant {
+	a := d.attributes
+	unit := func(name string, least int, what string) pass.Variant {
+		v := pass.Variant{Name: name, Used: a.capability >= least, Reason: what}
+		if !v.Used {
+			v.Reason = fmt.Sprintf("capability %d.%d, %d.%d or later is needed", a.capability/10, a.capability%10, least/10, least%10)
+		}
+		return v
+	}
+	all := []pass.Variant{
+		{Name: "kernels", Used: true, Reason: d.kernels.tier()},
+		unit("tensor cores", 75, "products of F16 parts, sums in F32"),
+		unit("programmatic launch", 90, "a kernel is on its way before the one that it waits for is done"),
+	}
+	hopper := pass.Variant{Name: "warpgroup products", Used: d.kernels.has("linear_wgmma_fast"), Reason: "asynchronous products fed by bulk tensor copies"}
+	if !hopper.Used {
+		hopper.Reason = "the loaded kernels have none: " + d.kernels.tier()
+	}
+	all = append(all, hopper, pass.Variant{Name: "fixed workspace", Used: a.virtual, Reason: "memory is mapped where its addresses were set apart"})
+	for _, b := range d.choices.boundaries() {
+		all = append(all, pass.Variant{Name: b.Name + ": " + b.Choice, Used: true, Reason: b.Because})
+	}
+	return all
+}
