@@ -9,14 +9,14 @@ const (
 	SharedMemory        Attribute = 8 // of a block, without asking for more; bytes
 	WarpSize            Attribute = 10
 	RegistersPerBlock   Attribute = 12
-	ClockRate           Attribute = 13 // kHz; 0 from drivers that no longer say
+	ClockRate           Attribute = 13 // kHz
 	Multiprocessors     Attribute = 16
 	KernelTimeLimit     Attribute = 17 // 1: kernels that take seconds are ended
 	Integrated          Attribute = 18 // 1: shares the host's memory
 	ComputeMode         Attribute = 20 // 0: any process may use it
 	PCIBus              Attribute = 33
 	PCIDevice           Attribute = 34
-	MemoryClockRate     Attribute = 36 // kHz; 0 from drivers that no longer say
+	MemoryClockRate     Attribute = 36 // kHz
 	MemoryBusWidth      Attribute = 37 // bits
 	L2Size              Attribute = 38 // bytes
 	ThreadsPerSM        Attribute = 39

@@ -3,6 +3,9 @@
 // package drivertest has one that computes on the host.
 package driver
 
+// MinVersion is the oldest CUDA version of a driver that is taken.
+const MinVersion = 12000
+
 // Handles of the driver. 0 is none.
 type (
 	Pointer  uint64 // of device memory

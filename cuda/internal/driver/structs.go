@@ -52,6 +52,13 @@ type attributeValue struct {
 	_    [60]uint8
 }
 
+// jitValues are the values of the options jitErrorLog and jitErrorLogSize: an array of
+// pointers, in which a number stands where a pointer would.
+type jitValues struct {
+	log  unsafe.Pointer
+	size uintptr
+}
+
 // Numbers of the API.
 const (
 	memoryPinned     = 1
