@@ -36,7 +36,7 @@ func (m *marks) take(d *device) (*ticket, error) {
 		m.pages = append(m.pages, page)
 		const apart = 64 // a cache line each
 		for at := page; at < page+markPage; at += apart {
-			m.idle = append(m.idle, &ticket{at: at, mark: hostBytes(at, headBytes)})
+			m.idle = append(m.idle, newTicket(at))
 		}
 	}
 	t := m.idle[len(m.idle)-1]
@@ -48,7 +48,7 @@ func (m *marks) take(d *device) (*ticket, error) {
 
 // put takes a ticket back.
 func (m *marks) put(t *ticket) {
-	*t = ticket{at: t.at, mark: t.mark}
+	t.p, t.job, t.block, t.spans = nil, nil, nil, nil
 	m.mu.Lock()
 	m.idle = append(m.idle, t)
 	m.mu.Unlock()

@@ -81,7 +81,7 @@ func (p *program) Submit(job *backend.Job, from, to int) (backend.Ticket, error)
 	}
 	t.limit = p.limit(from, to)
 	p.s.inFlight.Add(1)
-	if err := d.do(t.submit); err != nil {
+	if err := d.do(t.begin); err != nil {
 		p.s.inFlight.Add(-1)
 		p.s.marks.lose(t)
 		return nil, err
@@ -117,8 +117,11 @@ func (p *program) limit(from, to int) time.Duration {
 
 // A ticket waits for a part: for the number of its run to arrive in its mark.
 type ticket struct {
-	at   uintptr // of its mark, headBytes of page-locked memory
-	mark []byte
+	at     uintptr // of its mark, headBytes of page-locked memory
+	mark   []byte
+	begin  func() error         // submit
+	poll   func() (bool, error) // arrived; both are bound once, so that replays allocate nothing
+	queued func() error         // asks whether the queue is done
 
 	p        *program
 	job      *backend.Job
@@ -127,7 +130,14 @@ type ticket struct {
 	from, to int // pieces
 	last     bool
 	limit    time.Duration
+	done     bool           // what queued found
 	spans    []driver.Event // of a traced run: before each launch, and after the last
+}
+
+func newTicket(at uintptr) *ticket {
+	t := &ticket{at: at, mark: hostBytes(at, headBytes)}
+	t.begin, t.poll, t.queued = t.submit, t.arrived, t.query
+	return t
 }
 
 // submit puts the part into the queue. It runs on the thread of the context.
@@ -192,7 +202,7 @@ func (t *ticket) launch(launches []launch) error {
 func (t *ticket) Wait() error {
 	p := t.p
 	d := p.s.d
-	err := d.until(t.limit, t.arrived)
+	err := d.until(t.limit, t.poll)
 	if err == nil {
 		err = t.status()
 	}
@@ -236,18 +246,18 @@ func (t *ticket) arrived() (bool, error) {
 	if !t.p.s.marks.due() {
 		return false, nil
 	}
-	var done bool
-	err := d.do(func() (err error) {
-		done, err = d.drv.Query(t.p.s.queue)
-		return err
-	})
-	if err != nil {
+	if err := d.do(t.queued); err != nil {
 		return false, err
 	}
-	if done && !t.here() {
+	if t.done && !t.here() {
 		return false, fmt.Errorf("work that the device reports finished did not run: want the mark of run %d: %w", t.serial, pass.ErrDeviceLost)
 	}
 	return false, nil
+}
+
+func (t *ticket) query() (err error) {
+	t.done, err = t.p.s.d.drv.Query(t.p.s.queue)
+	return err
 }
 
 // status returns what kernels have found wrong.
