@@ -17,6 +17,7 @@
 //   half, bf16                   16-bit floats; to_float, to_half, to_bf16 (to nearest even)
 //   pack_half(a, b)              two halves in a word, a in the low bits; unpack_half
 //   pack_bf16(a, b)              the same for bf16; unpack_bf16
+//   require_aligned(p, bytes)    nothing, or an error of the emulator
 //   load_once(p)                 a float4 that no one reads again, past the L1 cache
 //   exp2_approx(x)               2^x with a relative error of 2^−22
 //   wait_dependency()            waits for the kernels this one depends on, which the
@@ -54,10 +55,22 @@ __device__ inline T ceil_div(T a, T b) {
 __device__ inline bool is_aligned(const void* p, uint32_t bytes) {
 	return (reinterpret_cast<uintptr_t>(p) & (bytes - 1)) == 0;
 }
-__device__ inline float4 load4(const float* p) { return *reinterpret_cast<const float4*>(p); }
-__device__ inline float2 load2(const float* p) { return *reinterpret_cast<const float2*>(p); }
-__device__ inline void store4(float* p, float4 v) { *reinterpret_cast<float4*>(p) = v; }
-__device__ inline void store2(float* p, float2 v) { *reinterpret_cast<float2*>(p) = v; }
+__device__ inline float4 load4(const float* p) {
+	require_aligned(p, 16);
+	return *reinterpret_cast<const float4*>(p);
+}
+__device__ inline float2 load2(const float* p) {
+	require_aligned(p, 8);
+	return *reinterpret_cast<const float2*>(p);
+}
+__device__ inline void store4(float* p, float4 v) {
+	require_aligned(p, 16);
+	*reinterpret_cast<float4*>(p) = v;
+}
+__device__ inline void store2(float* p, float2 v) {
+	require_aligned(p, 8);
+	*reinterpret_cast<float2*>(p) = v;
+}
 
 // is_nan looks at the bits, so that no compiler's option can take it away.
 __device__ inline bool is_nan(float v) { return (bits_of(v) & 0x7fffffffu) > 0x7f800000u; }

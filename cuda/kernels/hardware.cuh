@@ -47,6 +47,7 @@ __device__ inline void barrier_arrive(uint32_t id, uint32_t threads) {
 __device__ inline void relax() { __nanosleep(20); }
 
 // Memory.
+__device__ inline void require_aligned(const void*, uint32_t) {}
 __device__ inline uint32_t atomic_or(uint32_t* p, uint32_t v) { return atomicOr(p, v); }
 __device__ inline uint32_t atomic_add(uint32_t* p, uint32_t v) { return atomicAdd(p, v); }
 __device__ inline uint32_t load_acquire(const uint32_t* p) {
