@@ -84,3 +84,13 @@ dawn-test: toolchain
 # Which op runs where, from runs of the conformance suite: pass/passtest/COVERAGE.md.
 coverage: toolchain
 	@mkdir -p build; GO="$(GO)" sh .ci/coverage
+
+.PHONY: cuda-emulated
+
+# CUDA kernels for the processor of this machine, so that the cuda backend is tested
+# without a GPU. Other compute capabilities: make cuda-emulated CAPABILITY=75.
+CAPABILITY ?= 90
+cuda-emulated: toolchain
+	@mkdir -p build
+	@$(GO) run ./cuda/kernels/internal/generate -arch $(CAPABILITY) \
+		-emulated build/libtandem_cuda$(if $(filter-out 90,$(CAPABILITY)),_$(CAPABILITY)).so

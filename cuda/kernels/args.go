@@ -44,6 +44,11 @@ type Epilogue struct {
 	Alpha float32
 }
 
+// A TensorMap is what a bulk tensor copy is given, made by the driver; see
+// driver.TensorMap. In a struct it lies at a multiple of 64 bytes, and such a struct is a
+// multiple of 64 bytes long.
+type TensorMap [128]byte
+
 // Bits of the status word.
 const (
 	StatusIndex  = 1 // an index, a length, an id or a row is beyond its range
