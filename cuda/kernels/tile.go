@@ -116,7 +116,8 @@ func tileEntries() []Entry {
 }
 
 // TileShared returns the shared memory of a block of a product: stages of all parts of
-// both operands. Before 8.0 there are two stages, from then on as many as pay.
+// both operands, which make room for the sums in the end. Before 8.0 there are two stages,
+// from then on as many as pay.
 func TileShared(rows, columns, products, capability int) int {
 	parts := rows + columns
 	if products >= 2 {
@@ -132,5 +133,5 @@ func TileShared(rows, columns, products, capability int) int {
 	if capability < 80 {
 		stages = 2
 	}
-	return stages * parts * TileDepth * 2
+	return max(stages*parts*TileDepth*2, rows*columns*4)
 }
