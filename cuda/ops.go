@@ -69,9 +69,9 @@ func (d *device) load(ctx context.Context, w pass.Weights, shape pass.ParamShape
 	case pass.LinearWeights:
 		return loadLinear(ctx, d, w, shape.(pass.LinearShape))
 	case pass.NormWeights:
-		return loadNorm(ctx, d, w)
+		return d.loadNorm(ctx, w)
 	case pass.RopeWeights:
-		return loadRope(ctx, d, w, shape.(pass.RopeShape))
+		return d.loadRope(ctx, w, shape.(pass.RopeShape))
 	case pass.ConvWeights:
 		return d.loadConv1D(ctx, w, shape.(pass.ConvShape))
 	case pass.Conv2DWeights:

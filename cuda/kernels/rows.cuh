@@ -1,0 +1,216 @@
+// What kernels have in common that take whole rows, or single elements of rows.
+//
+// A thread's share of a row are quads: four columns that follow each other. Quads are
+// loaded as one vector where the host found all rows aligned (Vectors), else one by one;
+// the sums are the same either way, so a row has the same bits wherever it lies.
+#pragma once
+#include "device.cuh"
+
+namespace rows {
+
+// Bits of the word Vectors of a kernel's parameters.
+constexpr uint32_t VectorX = 1, VectorY = 2, VectorB = 4;
+
+// load returns a quad of which `left` elements (1 or more) are within the row, and zeros
+// for the others.
+__device__ inline float4 load(const float* p, int64_t left, bool wide) {
+	if (wide && left >= 4) return load4(p);
+	float4 v = {p[0], 0.0f, 0.0f, 0.0f};
+	if (left > 1) v.y = p[1];
+	if (left > 2) v.z = p[2];
+	if (left > 3) v.w = p[3];
+	return v;
+}
+
+__device__ inline void store(float* p, int64_t left, bool wide, float4 v) {
+	if (wide && left >= 4) {
+		store4(p, v);
+		return;
+	}
+	p[0] = v.x;
+	if (left > 1) p[1] = v.y;
+	if (left > 2) p[2] = v.z;
+	if (left > 3) p[3] = v.w;
+}
+
+__device__ inline float across(float4 v) { return (v.x + v.y) + (v.z + v.w); }
+
+// within returns v with `other` in place of what lies beyond the end of the row.
+__device__ inline float4 within(float4 v, int64_t left, float other) {
+	if (left >= 4) return v;
+	return {left > 0 ? v.x : other, left > 1 ? v.y : other, left > 2 ? v.z : other, left > 3 ? v.w : other};
+}
+
+// A Place is a quad of one of the fields that an elementwise kernel visits.
+struct Place {
+	uint32_t item, row;
+	int64_t column;
+	int64_t left; // elements of the row from there on; 0 or less: no place
+};
+
+// place returns the place of unit number `unit` of batch × Rows × Quads.
+template <class A>
+__device__ Place place(const A& a, int64_t unit) {
+	Place p;
+	if (unit >= a.Units) {
+		p.item = p.row = 0;
+		p.column = p.left = 0;
+		return p;
+	}
+	int64_t quad;
+	if (a.Units == a.Quads) {
+		p.item = p.row = 0;
+		quad = unit;
+	} else if (a.Units <= 0xffffffffll) {
+		// Divisions of 64 bits take much longer.
+		const uint32_t row = (uint32_t)unit / a.Quads;
+		quad = (uint32_t)unit % a.Quads;
+		p.item = row / a.Rows;
+		p.row = row % a.Rows;
+	} else {
+		const int64_t row = unit / a.Quads;
+		quad = unit % a.Quads;
+		p.item = (uint32_t)(row / a.Rows);
+		p.row = (uint32_t)(row % a.Rows);
+	}
+	p.column = 4 * quad;
+	p.left = a.Cols - p.column;
+	return p;
+}
+
+// at returns where an element of a view is.
+template <class V>
+__device__ auto at(const V& v, uint32_t item, uint32_t row, int64_t column) {
+	return v.P + (int64_t)item * v.Batch + (int64_t)row * v.Row + column;
+}
+
+template <class V>
+__device__ auto at(const V& v, const Place& p) {
+	return at(v, p.item, p.row, p.column);
+}
+
+// Elementwise kernels have blocks of 256 threads, each of which takes two units: so that
+// enough is under way to keep the memory busy.
+constexpr uint32_t Each = 2, VisitThreads = 256;
+
+template <class A>
+__device__ void places(const A& a, Place (&p)[Each]) {
+	for (uint32_t i = 0; i < Each; i++)
+		p[i] = place(a, (int64_t)blockIdx.x * (VisitThreads * Each) + i * VisitThreads + threadIdx.x);
+}
+
+// A Team is the threads that share a row: a warp, or a block of Threads.
+template <int Threads, int Lanes>
+struct Team {
+	static_assert(Lanes == 32 || Lanes == Threads, "a warp or the block");
+	static constexpr int Warps = Lanes / 32;
+
+	static __device__ uint32_t lane() { return Lanes == 32 ? threadIdx.x % 32 : threadIdx.x; }
+
+	// row returns the number of the row of all that this thread works on.
+	static __device__ uint32_t row() {
+		return Lanes == 32 ? blockIdx.x * (Threads / 32) + threadIdx.x / 32 : blockIdx.x;
+	}
+
+	static __device__ void sync() {
+		if (Lanes == 32) __syncwarp();
+		else __syncthreads();
+	}
+
+	// total adds up two values over the team. Slots are memory of the reduction: those that
+	// follow each other without another barrier between them take different ones.
+	template <int Slot>
+	static __device__ float2 total(float2 v) {
+		for (int mask = 16; mask > 0; mask /= 2) {
+			v.x += shfl_xor(v.x, mask);
+			v.y += shfl_xor(v.y, mask);
+		}
+		if constexpr (Warps > 1) {
+			__shared__ float2 shares[Warps];
+			if (threadIdx.x % 32 == 0) shares[threadIdx.x / 32] = v;
+			__syncthreads();
+			v = shares[0];
+			for (int i = 1; i < Warps; i++) {
+				v.x += shares[i].x;
+				v.y += shares[i].y;
+			}
+		}
+		return v;
+	}
+
+	template <int Slot>
+	static __device__ float total(float v) {
+		return total<Slot>(float2{v, 0.0f}).x;
+	}
+
+	// largest returns the largest key of the team.
+	template <int Slot>
+	static __device__ uint32_t largest(uint32_t v) {
+		for (int mask = 16; mask > 0; mask /= 2) v = max(v, shfl_xor(v, mask));
+		if constexpr (Warps > 1) {
+			__shared__ uint32_t shares[Warps];
+			if (threadIdx.x % 32 == 0) shares[threadIdx.x / 32] = v;
+			__syncthreads();
+			for (int i = 0; i < Warps; i++) v = max(v, shares[i]);
+		}
+		return v;
+	}
+};
+
+// take loads a thread's quads of a row: number lane, lane + Lanes, and so on.
+template <int Lanes, int Held>
+__device__ void take(float4 (&v)[Held], const float* x, uint32_t lane, uint32_t cols, bool wide) {
+#pragma unroll
+	for (int i = 0; i < Held; i++) {
+		const int64_t column = 4 * (int64_t)(lane + i * Lanes);
+		v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+		if (column < cols) v[i] = load(x + column, cols - column, wide);
+	}
+}
+
+// Keys are numbers in the order of the floats that they stand for. −0 counts as 0, and
+// NaN as −infinity. No key is 0.
+constexpr uint32_t NothingKey = 0x007fffffu; // of −infinity
+
+__device__ inline uint32_t key_of(float v) {
+	uint32_t bits = bits_of(v);
+	const uint32_t size = bits & 0x7fffffffu;
+	if (size == 0) bits = 0;
+	if (size > 0x7f800000u) bits = 0xff800000u;
+	return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
+}
+
+__device__ inline float value_of(uint32_t key) {
+	return float_of(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu));
+}
+
+// Moments are what is known of a chunk of numbers: the mean in two parts, so that an
+// offset costs no digits, the sum of squared distances from it, and how many they are.
+struct Moments {
+	float rough, fine, squares, count;
+};
+
+// place_of returns what an index is for an item, beside what is always added to it, and
+// whether it is within its range; if not, the status says so.
+template <class I>
+__device__ bool place_of(const I& index, uint32_t item, uint32_t& place) {
+	place = 0;
+	if (index.P == nullptr) return true;
+	place = index.P[(int64_t)item * index.Each];
+	if (place < index.Valid) return true;
+	atomic_or(index.Status, StatusIndex);
+	place = 0;
+	return false;
+}
+
+// number_of returns the number of an item. None from 1 to the given minimum is allowed.
+template <class I>
+__device__ uint32_t number_of(const I& items, uint32_t item, uint32_t minimum) {
+	if (items.P == nullptr) return items.Usual;
+	const uint32_t n = items.P[item];
+	if (n <= items.Usual && (n == 0 || n > minimum)) return n;
+	if (items.Status != nullptr) atomic_or(items.Status, StatusIndex);
+	return n <= minimum ? 0 : items.Usual;
+}
+
+}  // namespace rows
