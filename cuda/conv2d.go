@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/backend"
@@ -25,11 +26,55 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 	if rows := op.Batch * pixels; rows > most || op.Height > most || op.Width > most || p.depth() > most {
 		return fmt.Errorf("%d output pixels of %d × %d, %d products: want at most 2^30 of each: %w", rows, op.Height, op.Width, p.depth(), pass.ErrUnsupported)
 	}
-	return c.conv2dDirect(op, p, width, cost)
+	l := stepLayout(p.in, p.taps)
+	rule, ways := convWays(op.Batch*pixels, l.depth(), p.out)
+	way, why := c.choose(fmt.Sprintf("conv2d %s %d×%d×%d×%dto%d k%ds%d %v", c.mathName(), op.Batch, op.Out.Len(), width, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
+	if way == "direct" {
+		return c.conv2dDirect(op, p, width, why, cost)
+	}
+	return c.conv2dTiles(op, p, l, width, why, cost)
+}
+
+// conv2dTiles emits a Conv2D as a product on tensor cores, whose rows are windows that
+// overlap in the prepared image: of three pixels in each of three lines, or one pixel.
+func (c *compiler) conv2dTiles(op pass.Conv2D, p *convParam, l convLayout, width int, why string, cost pass.Cost) error {
+	w, err := p.rows(context.Background(), l, !c.fast)
+	if err != nil {
+		return err
+	}
+	size := op.W.Shape().(pass.Conv2DShape).Size
+	border, lines := size/2, op.Out.Len()
+	a, err := c.prepare(preparation{
+		x:     func(k *call) kernels.View { return k.read(op.X, op.Batch, op.Height*op.Width, p.in) },
+		items: op.Batch, inLines: op.Height, inWidth: op.Width,
+		lines: (lines-1)*op.Stride + size, width: op.Width + 2*border, top: op.Out.From*op.Stride - border, left: -border,
+		channels: p.in, overlap: true,
+	})
+	if err != nil {
+		return err
+	}
+	line := (op.Width + 2*border) * l.width
+	w.segment = size * l.width
+	v := product{
+		a: a, items: op.Batch, lines: lines, width: width, line: op.Stride * line, step: op.Stride * l.width, segment: line,
+		w: w, columns: pass.Span{To: p.out}, segments: size, depth: size * l.width,
+		bias: driver.Pointer(p.biasAt()),
+		out: func(k *call) kernels.View {
+			k.because("%s", why)
+			return k.write(op.Y, op.Batch, lines*width, p.out)
+		},
+	}
+	if !op.Residual.IsZero() {
+		v.residual = func(k *call) kernels.View { return k.read(op.Residual, op.Batch, lines*width, p.out) }
+	}
+	if op.ReLU {
+		v.epilogue = pass.ReLU
+	}
+	return c.tile(v, cost)
 }
 
 // conv2dDirect emits a Conv2D as one launch in FP32.
-func (c *compiler) conv2dDirect(op pass.Conv2D, p *convParam, width int, cost pass.Cost) error {
+func (c *compiler) conv2dDirect(op pass.Conv2D, p *convParam, width int, why string, cost pass.Cost) error {
 	size := op.W.Shape().(pass.Conv2DShape).Size
 	pixels := op.Out.Len() * width
 	rows := op.Batch * pixels
@@ -45,5 +90,5 @@ func (c *compiler) conv2dDirect(op pass.Conv2D, p *convParam, width int, cost pa
 		In: uint32(p.in), Size: uint32(size), Stride: uint32(op.Stride), ReLU: flag(op.ReLU),
 	}
 	args.Vectors = flag(inQuads(args.Y))
-	return run(k.because("%s", t.why), args, t.grid(rows, p.out), 0, cost)
+	return run(k.because("%s; %s", t.why, why), args, t.grid(rows, p.out), 0, cost)
 }

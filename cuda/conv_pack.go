@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"unsafe"
 
 	"github.com/tandem-gpu/tandem/cuda/kernels"
@@ -20,6 +21,7 @@ const (
 
 // A convParam is the weights of a Conv1D or a Conv2D [out][in][taps]: as a matrix of F32
 // [taps·in][out], in whose rows one tap follows the other as a kernel walks over its input.
+// Forms for tensor cores are made of it when they are first needed.
 type convParam struct {
 	d             *device
 	name          string
@@ -28,12 +30,21 @@ type convParam struct {
 	stride        int // of a row of the matrix
 	direct        *memory
 	bias          *memory // nil: none
+
+	mu    sync.Mutex
+	forms map[convLayout]*matrix
 }
 
 // Free implements backend.Memory.
 func (p *convParam) Free() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.direct.Free()
 	p.bias.Free()
+	for _, m := range p.forms {
+		m.Free()
+	}
+	p.forms = nil
 }
 
 // depth returns how many products a sum has.

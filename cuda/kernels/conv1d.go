@@ -11,6 +11,35 @@ type ConvPack struct {
 	Taps    uint32
 }
 
+// A ConvRows turns the matrix that [ConvPack] made into rows of one output channel each, as
+// the right operand of a [Tile]: [Out][Groups][Width] of which Group steps of In channels
+// are used in each group, and all Steps in the last, as they lie in [ConvGroups].
+type ConvRows struct {
+	Matrix               F32
+	Rows                 U32 // of Type: F32, F16 or BF16; a block makes a row
+	MatrixStride, Stride int64
+	Type                 uint32
+	In, Taps             uint32
+	Group, Steps         uint32
+	Groups, Width        uint32
+}
+
+// A ConvGroups makes the left operand of a [Tile] of a Conv1D over few channels. A group is
+// Steps input steps, filled up with zeros to Width elements; the next begins Group steps
+// later. Before the first step of an item and beyond its last are zeros, or it is mirrored.
+type ConvGroups struct {
+	X              View
+	High, Low      F16 // [Items][Groups][Width]; Low nil: only rounded values
+	Scales, Peaks  F32 // as in [Prepare]: inverse scale of each item, largest magnitudes [Items][Parts]
+	Lengths        Items
+	First          int64 // input step of the first group
+	Groups, Width  uint32
+	Group, Steps   uint32
+	Items, Columns uint32
+	Parts          uint32
+	Reflect        uint32 // 1: ends are mirrored
+}
+
 // A Conv1D is a [pass.Conv1D] on the weights that [ConvPack] made.
 type Conv1D struct {
 	X, Y              View
@@ -30,6 +59,9 @@ type Conv1D struct {
 
 var conv1d = Family{"conv1d", []Entry{
 	{Name: "conv1d_pack", Call: "conv1d::pack", Args: ConvPack{}, Threads: 256},
+	{Name: "conv1d_rows", Call: "conv1d::rows_of", Args: ConvRows{}, Threads: 256},
+	{Name: "conv1d_groups", Call: "conv1d::groups", Args: ConvGroups{}, Threads: 256},
+	{Name: "conv1d_pool", Call: "conv1d::pool", Args: Conv1D{}, Threads: 256},
 	{Name: "conv1d_tile", Call: "conv1d::tile", Args: Conv1D{}, Threads: 256, Resident: 2, Tile: [3]int{64, 64, 16}},
 	{Name: "conv1d_few", Call: "conv1d::few", Args: Conv1D{}, Threads: 256, Resident: 2, Tile: [3]int{8, 32, 256}},
 }}
