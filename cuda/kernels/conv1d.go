@@ -22,6 +22,7 @@ type ConvRows struct {
 	In, Taps             uint32
 	Group, Steps         uint32
 	Groups, Width        uint32
+	_                    uint32
 }
 
 // A ConvGroups makes the left operand of a [Tile] of a Conv1D over few channels. A group is
