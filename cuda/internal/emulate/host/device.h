@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <cmath>
+#include <initializer_list>
 #include <type_traits>
 
 #include "host.h"
@@ -25,10 +26,10 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 
-#define threadIdx (::emulate::self->thread)
-#define blockIdx (::emulate::self->block_index)
-#define blockDim (::emulate::self->block_dim)
-#define gridDim (::emulate::self->grid_dim)
+#define threadIdx (::emulate::self()->thread)
+#define blockIdx (::emulate::self()->block_index)
+#define blockDim (::emulate::self()->block_dim)
+#define gridDim (::emulate::self()->grid_dim)
 
 #include "numbers.h"
 
@@ -91,15 +92,15 @@ inline T shfl(T v, int lane) {
 }
 template <typename T>
 inline T shfl_xor(T v, int mask) {
-	return emulate::shuffle_from(v, int(emulate::self->lane) ^ mask, "shfl_xor");
+	return emulate::shuffle_from(v, int(emulate::self()->lane) ^ mask, "shfl_xor");
 }
 template <typename T>
 inline T shfl_down(T v, int n) {
-	return emulate::shuffle_from(v, int(emulate::self->lane) + n, "shfl_down");
+	return emulate::shuffle_from(v, int(emulate::self()->lane) + n, "shfl_down");
 }
 template <typename T>
 inline T shfl_up(T v, int n) {
-	return emulate::shuffle_from(v, int(emulate::self->lane) - n, "shfl_up");
+	return emulate::shuffle_from(v, int(emulate::self()->lane) - n, "shfl_up");
 }
 inline uint32_t warp_ballot(bool p) {
 	struct Vote {

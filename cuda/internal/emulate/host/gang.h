@@ -38,7 +38,7 @@ struct Block {
 	static constexpr uint32_t Barriers = 16;
 
 	Gang* gang;
-	Fiber* fibers;
+	Fiber** fibers;
 	uint32_t threads, live;
 	uint32_t rank;  // in its cluster
 	char* shared;
@@ -51,8 +51,7 @@ struct Gang {
 	const Entry* entry = nullptr;
 	char* args = nullptr;
 	std::vector<Block> blocks;
-	std::vector<Fiber> fibers;
-	std::vector<char*> stacks;
+	std::vector<Fiber*> fibers;
 	std::vector<Fiber*> ready;
 	char* shared = nullptr;
 	size_t shared_room = 0;

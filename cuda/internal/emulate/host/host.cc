@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -16,35 +17,59 @@
 
 namespace emulate {
 
-thread_local Fiber* self __attribute__((tls_model("initial-exec"))) = nullptr;
-
 namespace {
 
-constexpr size_t StackBytes = 64 << 10, GuardBytes = 4 << 10;
-constexpr uint32_t MostThreads = 1024;
+constexpr uint32_t MostThreads = 1024;  // of one piece of memory
 constexpr uint64_t MostPauses = 1 << 22;
 
 struct sigaction old_segv, old_bus;
 
-// Workers are kept for the next launch: their stacks are warm.
-std::mutex workers_lock;
-std::vector<std::unique_ptr<Gang>> workers;
+// Gangs are kept for the next launch: their stacks are warm.
+std::mutex idle_lock;
+std::vector<std::unique_ptr<Gang>> idle;
 
-char* new_stacks(uint32_t n) {
-	const size_t each = StackBytes + GuardBytes;
-	void* p = mmap(nullptr, n * each, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+// Where fibers lie, for the handler of signals.
+constexpr size_t MostPieces = 1024;
+std::atomic<size_t> piece_count;
+char* pieces[MostPieces];
+
+constexpr size_t PieceBytes = FiberBytes * MostThreads;
+
+bool is_fiber(uintptr_t address) {
+	const size_t n = piece_count;
+	for (size_t i = 0; i < n; i++) {
+		const uintptr_t from = reinterpret_cast<uintptr_t>(pieces[i]);
+		if (address >= from && address < from + PieceBytes) return true;
+	}
+	return false;
+}
+
+// new_piece makes the memory of MostThreads fibers. It is never given back.
+char* new_piece() {
+	void* p = mmap(nullptr, PieceBytes + FiberBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED) return nullptr;
-	for (uint32_t i = 0; i < n; i++) mprotect(static_cast<char*>(p) + i * each, GuardBytes, PROT_NONE);
-	return static_cast<char*>(p);
+	char* at = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + FiberBytes - 1) & ~(FiberBytes - 1));
+	for (uint32_t i = 0; i < MostThreads; i++) mprotect(at + i * FiberBytes + GuardAt, StackAt - GuardAt, PROT_NONE);
+	static std::mutex adding;
+	std::lock_guard<std::mutex> hold(adding);
+	if (piece_count == MostPieces) return nullptr;
+	pieces[piece_count] = at;
+	piece_count++;
+	return at;
+}
+
+// Tops that lie at different places of their pages keep the stacks apart in the cache.
+char* stack_top(const Fiber* f) {
+	const uintptr_t at = reinterpret_cast<uintptr_t>(f);
+	return reinterpret_cast<char*>((at | (FiberBytes - 1)) + 1 - (at / FiberBytes * 576) % 4032);
 }
 
 }  // namespace
 
 // The next fiber is drawn from those that are ready.
 void Gang::next() {
-	Fiber* from = self;
+	Fiber* from = self();
 	if (ready.empty()) {
-		self = nullptr;
 		if (live != 0) describe_deadlock();
 		emulate_switch(&from->stack_pointer, main_stack);
 		return;
@@ -53,13 +78,11 @@ void Gang::next() {
 	Fiber* to = ready[i];
 	ready[i] = ready.back();
 	ready.pop_back();
-	if (to == from) return;
-	self = to;
-	emulate_switch(&from->stack_pointer, to->stack_pointer);
+	if (to != from) emulate_switch(&from->stack_pointer, to->stack_pointer);
 }
 
 void Gang::wait(const char* what) {
-	self->waits = what;
+	self()->waits = what;
 	next();
 }
 
@@ -71,13 +94,12 @@ void Gang::wake(Fiber* f) {
 
 namespace {
 
-Gang* gang() { return self->block->gang; }
+Gang* gang() { return self()->block->gang; }
 
 // Fibers leave here; nothing of them is used again.
 [[noreturn]] void leave() {
 	Gang* g = gang();
 	void* unused;
-	self = nullptr;
 	emulate_switch(&unused, g->main_stack);
 	__builtin_unreachable();
 }
@@ -100,8 +122,8 @@ void begin() {
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-	Fiber* f = self;
-	if (f == nullptr) {
+	const uintptr_t stack = stack_of(context), at = reinterpret_cast<uintptr_t>(info->si_addr);
+	if (!is_fiber(stack)) {
 		struct sigaction* old = signal == SIGSEGV ? &old_segv : &old_bus;
 		if (old->sa_flags & SA_SIGINFO) {
 			old->sa_sigaction(signal, info, context);
@@ -112,9 +134,9 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 		}
 		return;
 	}
+	Fiber* f = fiber_at(stack);
 	Gang* g = f->block->gang;
-	const char* at = static_cast<const char*>(info->si_addr);
-	if (at >= f->stack_top - StackBytes - GuardBytes && at < f->stack_top - StackBytes + 4096) {
+	if (at / FiberBytes == stack / FiberBytes && at % FiberBytes < StackAt) {
 		g->describe(f, "the stack is full");
 	} else if (info->si_code == SI_KERNEL) {
 		g->describe(f, "a vector that is not aligned, or an address that is none");
@@ -123,7 +145,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 		snprintf(text, sizeof text, "%s at %p, which is outside of memory", access_kind(context), info->si_addr);
 		g->describe(f, text);
 	}
-	jump(context, f->stack_top - 64, land);
+	jump(context, stack_top(f) - 64, land);
 }
 
 void catch_faults() {
@@ -146,7 +168,7 @@ void fail(const char* format, ...) {
 	va_start(list, format);
 	vsnprintf(text, sizeof text, format, list);
 	va_end(list);
-	gang()->describe(self, text);
+	gang()->describe(self(), text);
 	leave();
 }
 
@@ -161,7 +183,7 @@ void Gang::describe_deadlock() {
 	std::vector<const char*> seen;
 	for (const Block& b : blocks) {
 		for (uint32_t i = 0; i < b.threads; i++) {
-			const Fiber& f = b.fibers[i];
+			const Fiber& f = *b.fibers[i];
 			if (f.done || f.waits == nullptr) continue;
 			bool known = false;
 			for (const char* s : seen) known = known || s == f.waits;
@@ -169,7 +191,7 @@ void Gang::describe_deadlock() {
 			seen.push_back(f.waits);
 			uint32_t same = 0;
 			for (const Block& c : blocks) {
-				for (uint32_t j = 0; j < c.threads; j++) same += !c.fibers[j].done && c.fibers[j].waits == f.waits;
+				for (uint32_t j = 0; j < c.threads; j++) same += !c.fibers[j]->done && c.fibers[j]->waits == f.waits;
 			}
 			if (n < int(sizeof error)) {
 				n += snprintf(error + n, sizeof error - n,
@@ -182,7 +204,7 @@ void Gang::describe_deadlock() {
 
 // A thread that exits no longer counts in what others wait for.
 void Gang::exit() {
-	Fiber* f = self;
+	Fiber* f = self();
 	f->done = true;
 	live--;
 	pauses = 0;
@@ -213,7 +235,7 @@ void Barrier::release(Gang* g, Fiber* last) {
 }
 
 void meet(Combine combine, void* data, const char* what) {
-	Fiber* f = self;
+	Fiber* f = self();
 	Warp* w = f->warp;
 	if (w->arrived == 0) {
 		w->combine = combine;
@@ -232,7 +254,7 @@ void meet(Combine combine, void* data, const char* what) {
 }
 
 int sync_block(bool value, const char* what) {
-	Fiber* f = self;
+	Fiber* f = self();
 	Barrier& b = f->block->all;
 	if (b.arrived == 0) {
 		b.what = what;
@@ -249,12 +271,12 @@ int sync_block(bool value, const char* what) {
 	return f->result;
 }
 
-uint32_t live_threads() { return self->block->live; }
+uint32_t live_threads() { return self()->block->live; }
 
 void barrier(uint32_t id, uint32_t count, bool wait) {
 	if (id == 0 || id >= Block::Barriers) fail("a barrier %u, want 1 to 15", id);
 	if (count == 0 || count % 32 != 0) fail("a barrier of %u threads, want whole warps", count);
-	Fiber* f = self;
+	Fiber* f = self();
 	Barrier& b = f->block->named[id - 1];
 	if (b.arrived != 0 && b.expected != count) {
 		fail("barrier %u of %u threads, while others wait for %u", id, count, b.expected);
@@ -274,18 +296,18 @@ void barrier(uint32_t id, uint32_t count, bool wait) {
 void pause() {
 	Gang* g = gang();
 	if (++g->pauses > MostPauses) fail("deadlock: threads wait in loops for what does not come");
-	g->ready.push_back(self);
+	g->ready.push_back(self());
 	g->next();
 }
 
 void progress() { gang()->pauses = 0; }
 
-void* dynamic_memory() { return self->block->shared; }
-uint32_t dynamic_bytes() { return self->block->shared_bytes; }
+void* dynamic_memory() { return self()->block->shared; }
+uint32_t dynamic_bytes() { return self()->block->shared_bytes; }
 
 // Copies happen as late as they may, so that a missing wait shows.
 void copy_async(void* to, const void* from, uint32_t valid, uint32_t bytes) {
-	Fiber* f = self;
+	Fiber* f = self();
 	if (valid > bytes) fail("copy_async of %u bytes, given %u valid ones", bytes, valid);
 	if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) & (bytes - 1)) {
 		fail("copy_async of %u bytes from %p to %p, which is not aligned", bytes, from, to);
@@ -297,10 +319,10 @@ void copy_async(void* to, const void* from, uint32_t valid, uint32_t bytes) {
 	f->copies[f->copy_count++] = {to, from, valid, bytes, f->group};
 }
 
-void copy_commit() { self->group++; }
+void copy_commit() { self()->group++; }
 
 void copy_wait(uint32_t newest) {
-	Fiber* f = self;
+	Fiber* f = self();
 	uint32_t n = 0;
 	for (; n < f->copy_count && f->copies[n].group + newest < f->group; n++) {
 		const Fiber::Copy& c = f->copies[n];
@@ -313,39 +335,33 @@ void copy_wait(uint32_t newest) {
 }
 
 Gang::~Gang() {
-	for (Fiber& f : fibers) free(f.copies);
-	for (char* s : stacks) munmap(s, (StackBytes + GuardBytes) * MostThreads);
+	for (Fiber* f : fibers) free(f->copies);
 	free(shared);
 	free(args);
 }
 
-// grow makes room for the fibers of n threads.
+// grow makes room for n fibers.
 bool Gang::grow(uint32_t n) {
-	const size_t each = StackBytes + GuardBytes;
-	while (stacks.size() * MostThreads < n) {
-		char* s = new_stacks(MostThreads);
-		if (s == nullptr) return false;
-		stacks.push_back(s);
-	}
-	for (uint32_t i = fibers.size(); i < n; i++) {
-		Fiber f = {};
-		// Tops that lie at different places of their pages keep the stacks apart in the cache.
-		f.stack_top = stacks[i / MostThreads] + (i % MostThreads + 1) * each - (i * 576) % 8192;
-		fibers.push_back(f);
+	while (fibers.size() < n) {
+		char* p = new_piece();
+		if (p == nullptr) return false;
+		for (uint32_t i = 0; i < MostThreads; i++) {
+			fibers.push_back(fiber_at(reinterpret_cast<uintptr_t>(p) + i * FiberBytes));
+		}
 	}
 	return true;
 }
 
 void Gang::start(Block& b, const Launch& l, uint32_t at, Index3 index) {
 	b.gang = this;
-	b.fibers = &fibers[at];
+	b.fibers = fibers.data() + at;
 	b.threads = b.live = l.block[0] * l.block[1] * l.block[2];
 	b.shared_bytes = l.shared;
 	b.all.reset();
 	for (Barrier& n : b.named) n.reset();
 	b.warps.assign((b.threads + 31) / 32, Warp{});
 	for (uint32_t i = 0; i < b.threads; i++) {
-		Fiber& f = b.fibers[i];
+		Fiber& f = *b.fibers[i];
 		f.thread = {i % l.block[0], i / l.block[0] % l.block[1], i / l.block[0] / l.block[1]};
 		f.block_index = index;
 		f.block_dim = {l.block[0], l.block[1], l.block[2]};
@@ -357,7 +373,7 @@ void Gang::start(Block& b, const Launch& l, uint32_t at, Index3 index) {
 		f.waits = nullptr;
 		f.done = false;
 		f.copy_count = f.group = 0;
-		f.stack_pointer = new_stack(f.stack_top, begin);
+		f.stack_pointer = new_stack(stack_top(&f), begin);
 		ready.push_back(&f);
 	}
 	live += b.threads;
@@ -402,12 +418,11 @@ bool Gang::run(const Entry* e, const Launch& l) {
 		Fiber* f = ready[i];
 		ready[i] = ready.back();
 		ready.pop_back();
-		self = f;
 		emulate_switch(&main_stack, f->stack_pointer);
 		if (error[0] != 0) return false;
 		for (const Block& b : blocks) {
 			if (intact(b.shared + l.shared, stride - l.shared)) continue;
-			describe(b.fibers, "a write beyond the dynamic shared memory of the block");
+			describe(b.fibers[0], "a write beyond the dynamic shared memory of the block");
 			return false;
 		}
 	}
@@ -437,16 +452,16 @@ extern "C" __attribute__((visibility("default"))) int32_t tandem_emulate(const e
 	catch_faults();
 	std::unique_ptr<Gang> g;
 	{
-		std::lock_guard<std::mutex> hold(workers_lock);
-		if (!workers.empty()) {
-			g = std::move(workers.back());
-			workers.pop_back();
+		std::lock_guard<std::mutex> hold(idle_lock);
+		if (!idle.empty()) {
+			g = std::move(idle.back());
+			idle.pop_back();
 		}
 	}
 	if (!g) g.reset(new Gang);
 	const bool ok = g->run(e, *l);
 	if (!ok) snprintf(text, room, "kernel %s: %s", e->name, g->error);
-	std::lock_guard<std::mutex> hold(workers_lock);
-	workers.push_back(std::move(g));
+	std::lock_guard<std::mutex> hold(idle_lock);
+	idle.push_back(std::move(g));
 	return ok ? 0 : 1;
 }

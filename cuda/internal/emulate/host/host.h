@@ -50,10 +50,7 @@ struct Fiber {
 	Warp* warp;
 
 	void* stack_pointer;
-	char* stack_top;
 	const char* waits;  // for what, nullptr if it does not
-	const void* site;
-	void* data;  // of the operation that it waits in
 	int result;
 	bool done;
 
@@ -67,8 +64,27 @@ struct Fiber {
 	uint32_t copy_count, copy_room, group;
 };
 
-// The fiber that runs on this thread of the host.
-extern thread_local Fiber* self __attribute__((tls_model("initial-exec")));
+// Each fiber has memory that is aligned to its size: first the Fiber, then a page that
+// nobody may touch, then the stack. So the stack pointer says whose it is, which is faster
+// than a variable of the thread. Fibers lie at different places of their first page, lest
+// they meet in the cache.
+constexpr uintptr_t FiberBytes = 64 << 10, GuardAt = 4 << 10, StackAt = 8 << 10;
+
+inline Fiber* fiber_at(uintptr_t address) {
+	const uintptr_t base = address & ~(FiberBytes - 1);
+	return reinterpret_cast<Fiber*>(base + (address / FiberBytes % 28) * 128);
+}
+
+// self returns the fiber that runs.
+inline Fiber* self() {
+	uintptr_t stack;
+#if defined(__x86_64__)
+	asm("movq %%rsp, %0" : "=r"(stack));
+#else
+	asm("mov %0, sp" : "=r"(stack));
+#endif
+	return fiber_at(stack);
+}
 
 // meet waits until all lanes of the warp that are left have called it with the same
 // combine, which then runs once; it finds each present lane's data and leaves the results

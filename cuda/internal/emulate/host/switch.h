@@ -51,6 +51,10 @@ inline void jump(void* context, char* top, void (*f)()) {
 	u->uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(f);
 }
 
+inline uintptr_t stack_of(void* context) {
+	return static_cast<uintptr_t>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP]);
+}
+
 inline const char* access_kind(void* context) {
 	auto* u = static_cast<ucontext_t*>(context);
 	return u->uc_mcontext.gregs[REG_ERR] & 2 ? "write" : "read";
@@ -106,6 +110,8 @@ inline void jump(void* context, char* top, void (*f)()) {
 	u->uc_mcontext.sp = reinterpret_cast<uintptr_t>(top) & ~uintptr_t(15);
 	u->uc_mcontext.pc = reinterpret_cast<uintptr_t>(f);
 }
+
+inline uintptr_t stack_of(void* context) { return static_cast<ucontext_t*>(context)->uc_mcontext.sp; }
 
 inline const char* access_kind(void*) { return "access"; }
 

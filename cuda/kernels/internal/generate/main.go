@@ -68,9 +68,8 @@ func run(o options) error {
 	}
 	defer unlock()
 
-	families := kernels.Families()
-	text, err := structs(families)
-	if err != nil {
+	text, families, err := structs(kernels.Families())
+	if text == nil {
 		return err
 	}
 	if err := replace(filepath.Join(o.kernels, "args.cuh"), text); err != nil {
