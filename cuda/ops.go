@@ -53,6 +53,12 @@ func (c *compiler) op(step pass.Checked) error {
 		return c.advance(op, step.Cost)
 	case pass.StatsPool:
 		return c.statspool(op, step.Cost)
+	case pass.Attention:
+		return c.attention(op, step.Cost)
+	case pass.Attend:
+		return c.attend(op, step.Cost)
+	case pass.Append:
+		return c.appendRows(op, step.Cost)
 	case pass.Conv2D:
 		return c.conv2d(op, step.Cost)
 	case pass.ConvGLU:
