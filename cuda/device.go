@@ -40,7 +40,6 @@ type attributes struct {
 	capability   int // times ten
 	sms          int // that the context sees
 	sharedMemory int // bytes that a block may have
-	timeLimit    bool
 	virtual      bool // memory can be mapped at addresses
 	clock        int  // kHz
 	bandwidth    float64
@@ -102,10 +101,16 @@ func (d *device) Info() pass.Info {
 }
 
 // Rate implements backend.Hardware. It is what the units for F32 do at a third of their
-// speed, and half of the memory's.
+// speed, and half of the memory's. Newer drivers do not say how fast a device is clocked.
 func (d *device) Rate() pass.Cost {
-	flop := float64(d.attributes.sms) * 128 * 2 * float64(max(d.attributes.clock, 500e3)) * 1e3
-	return pass.Cost{FLOP: max(flop/3, 100e9), Bytes: max(d.attributes.bandwidth/2, 20e9)}
+	clock, bandwidth := 1e9, 200e9
+	if d.attributes.clock > 0 {
+		clock = float64(d.attributes.clock) * 1e3
+	}
+	if d.attributes.bandwidth > 0 {
+		bandwidth = d.attributes.bandwidth
+	}
+	return pass.Cost{FLOP: float64(d.attributes.sms) * 128 * 2 * clock / 3, Bytes: bandwidth / 2}
 }
 
 // Load implements backend.Hardware.

@@ -230,13 +230,13 @@ func (g *GPU) read(drv driver.Driver) error {
 // multiprocessors it has itself.
 func readAttributes(drv driver.Driver, ordinal int) (attributes, error) {
 	var a attributes
-	var major, minor, limited, virtual, memoryClock, bus int
+	var major, minor, virtual, memoryClock, bus int
 	for _, want := range []struct {
 		to   *int
 		what driver.Attribute
 	}{
 		{&major, driver.CapabilityMajor}, {&minor, driver.CapabilityMinor}, {&a.sms, driver.Multiprocessors},
-		{&a.sharedMemory, driver.SharedMemoryOptIn}, {&limited, driver.KernelTimeLimit}, {&virtual, driver.VirtualMemory},
+		{&a.sharedMemory, driver.SharedMemoryOptIn}, {&virtual, driver.VirtualMemory},
 		{&a.clock, driver.ClockRate}, {&memoryClock, driver.MemoryClockRate}, {&bus, driver.MemoryBusWidth},
 	} {
 		var err error
@@ -245,7 +245,7 @@ func readAttributes(drv driver.Driver, ordinal int) (attributes, error) {
 		}
 	}
 	a.capability = 10*major + minor
-	a.timeLimit, a.virtual = limited != 0, virtual != 0
+	a.virtual = virtual != 0
 	a.bandwidth = 2 * float64(memoryClock) * 1e3 * float64(bus) / 8
 	return a, nil
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/tandem-gpu/tandem/pass/backend"
 )
 
-// program is a compiled recording: one graph, or several on a device that ends work
-// which takes long.
+// program is a compiled recording: one graph, or several if its work takes long.
 type program struct {
 	s        *stream
 	plan     *backend.Plan
@@ -82,7 +81,9 @@ func (p *program) compile(ctx context.Context) error {
 	return p.instantiate()
 }
 
-// Work of a device with a time limit goes in segments of about this long, by its rate.
+// A graph holds about this much work, by the device's rate: so much that what launching
+// one costs does not show, and so little that a run can be cancelled, reports how far it
+// is, and stays below the time limit of devices that have one.
 const segmentSeconds = 0.1
 
 // cut divides the launches into segments.
@@ -93,7 +94,7 @@ func (p *program) cut() {
 	from := 0
 	for i, l := range p.launches {
 		next := sum.Add(l.cost)
-		if p.s.d.attributes.timeLimit && i > from && max(next.FLOP/rate.FLOP, next.Bytes/rate.Bytes) > segmentSeconds {
+		if i > from && max(next.FLOP/rate.FLOP, next.Bytes/rate.Bytes) > segmentSeconds {
 			p.segments, p.pieces = append(p.segments, segment{from: from, to: i}), append(p.pieces, sum)
 			from, next = i, l.cost
 		}

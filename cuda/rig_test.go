@@ -59,6 +59,7 @@ func emulatedDriver(t testing.TB, gpu drivertest.Profile) hostDriver {
 // emulated opens the backend on an emulated GPU.
 func emulated(t testing.TB, gpu drivertest.Profile, cfg Config) pass.Device {
 	t.Helper()
+	gpu.Clock, gpu.MemoryClock = 1, 1 // the emulator's pace, by which runs are divided
 	cfg, err := cfg.resolve()
 	require.NoError(t, err)
 	dev, err := open(context.Background(), emulatedDriver(t, gpu), cfg)
