@@ -155,7 +155,7 @@ func (c *compiler) few(m linearProduct, cost pass.Cost) error {
 		Epilogue: epilogue(m.epilogue),
 	}
 	shared := 4 * rows * min(at.stride, kernels.FewChunk/rows)
-	return run(k.because("%s", why), args, grid{ceilDiv(m.columns.Len(), 4*columns)}, shared, cost)
+	return run(k.because("%s", why), args, grid{ceilDiv(m.columns.Len(), 4*columns), 1, 1}, shared, cost)
 }
 
 // part returns the share n of all of a cost.

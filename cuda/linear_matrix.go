@@ -158,7 +158,7 @@ func (m *matrix) narrow(ctx context.Context, split bool) (err error) {
 	}
 	err = m.d.immediately(ctx, func(c *compiler) error {
 		k := c.call("tile_narrow_" + typeName(m.typ))
-		return run(k, args, grid{m.rows}, 0, pass.Cost{Bytes: float64(bytes)})
+		return run(k, args, grid{m.rows, 1, 1}, 0, pass.Cost{Bytes: float64(bytes)})
 	})
 	if err != nil {
 		low.Free()

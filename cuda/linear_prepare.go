@@ -77,7 +77,7 @@ func (c *compiler) prepare(p preparation) (prepared, error) {
 		k := c.call(name)
 		source(k)
 		target(k)
-		return out, run(k, args, grid{ceilDiv(p.items*out.rows, rows)}, 0, cost)
+		return out, run(k, args, grid{ceilDiv(p.items*out.rows, rows), 1, 1}, 0, cost)
 	}
 	// The parts of an item whose peaks are found on their own: the number must not depend
 	// on the device, though a peak does not depend on it.
@@ -88,7 +88,7 @@ func (c *compiler) prepare(p preparation) (prepared, error) {
 	k := c.call("tile_peaks")
 	source(k)
 	args.Peaks = kernels.F32(k.to(peaks))
-	if err := run(k, args, grid{p.items * parts}, 0, cost); err != nil {
+	if err := run(k, args, grid{p.items * parts, 1, 1}, 0, cost); err != nil {
 		return out, err
 	}
 	k = c.call("tile_prepare_items")
@@ -96,5 +96,5 @@ func (c *compiler) prepare(p preparation) (prepared, error) {
 	target(k)
 	args.Peaks = kernels.F32(k.from(peaks))
 	blocks := ceilDiv(out.rows*out.stride/8, 4*256)
-	return out, run(k, args, grid{p.items * blocks}, 0, cost)
+	return out, run(k, args, grid{p.items * blocks, 1, 1}, 0, cost)
 }

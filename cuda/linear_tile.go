@@ -74,7 +74,7 @@ func (c *compiler) tileSplit(p product, t tileChoice, cost pass.Cost) error {
 	args = p.args(k)
 	args.Splits, args.Sums = uint32(t.splits), kernels.F32(k.from(sums))
 	p.results(k, &args)
-	return run(k, args, grid{ceilDiv(rows*ceilDiv(columns, 4), 256)}, 0, pass.Cost{Bytes: 4 * float64(t.splits) * float64(rows) * float64(columns)})
+	return run(k, args, grid{ceilDiv(rows*ceilDiv(columns, 4), 256), 1, 1}, 0, pass.Cost{Bytes: 4 * float64(t.splits) * float64(rows) * float64(columns)})
 }
 
 // check refuses what kernels cannot count.

@@ -113,6 +113,7 @@ template <int TileRows, int TileColumns, int WarpRows, int WarpColumns, int Prod
 __device__ void multiply(const Tile& a) {
 	constexpr int Across = TileColumns / WarpColumns, Threads = TileRows / WarpRows * Across * 32;
 	constexpr int Stages = TANDEM_ARCH < 80 ? 2 : Products == 1 ? 4 : 3;
+	constexpr int Ahead = TANDEM_ARCH < 80 ? 1 : 2;  // fragments in registers, where copies take none
 	constexpr int PartsA = Products >= 2 ? 2 : 1, PartsB = Products == 3 ? 2 : 1;
 	constexpr int SizeA = TileRows * Depth, SizeB = TileColumns * Depth, Size = PartsA * SizeA + PartsB * SizeB;
 	using Mine = Warp<WarpRows, WarpColumns>;
@@ -157,7 +158,7 @@ __device__ void multiply(const Tile& a) {
 		const half* high = stages + (step - begin) % Stages * Size;
 		const half* b = high + PartsA * SizeA;
 		if (Products == 1) {
-#pragma unroll(TANDEM_ARCH < 80 ? 1 : 2)  // where copies take registers, fragments may not
+#pragma unroll Ahead
 			for (int k = 0; k < Depth; k += 16) warp.products(total, high, b, k);
 			continue;
 		}
