@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
@@ -82,21 +83,27 @@ type gluChoice struct {
 	why            string
 }
 
-// chooseGLU decides by the shape alone. Blocks that normalise hold whole rows; many rows
-// in a block save what neighbours would gate twice, few rows keep more blocks busy.
-func chooseGLU(s pass.ConvGLUShape, rows int) gluChoice {
+// gluWays lists the tiles that can compute a ConvGLU, the rule's first. Blocks that
+// normalise hold whole rows; many rows in a block save what neighbours would gate twice,
+// few rows keep more blocks busy. The bits do not depend on the number of rows: the order of
+// a sum over channels follows from threads and channels of a block.
+func gluWays(s pass.ConvGLUShape, rows int) []gluChoice {
 	const many = 400 // rows that give blocks of twelve to a quarter of a large GPU
-	if s.Normalised && s.Channels > 1024 {
-		return gluChoice{"wide", 1, s.Channels, fmt.Sprintf("%d channels are too many for registers", s.Channels)}
-	}
-	t := gluChoice{name: "512", rows: 4, channels: 1024, why: fmt.Sprintf("%d rows", rows)}
 	switch {
+	case s.Normalised && s.Channels > 1024:
+		return []gluChoice{{"wide", 1, s.Channels, fmt.Sprintf("%d channels are too many for registers", s.Channels)}}
 	case s.Channels <= 256 || !s.Normalised && s.Channels <= 512:
-		t.name, t.channels = "128", 256
-	case rows >= many && (s.Kernel == 9 || s.Kernel == 5):
-		t.name, t.rows = fmt.Sprintf("512_k%d", s.Kernel), 12
+		return []gluChoice{{"128", 4, 256, fmt.Sprintf("%d channels", s.Channels)}}
 	}
-	return t
+	why := fmt.Sprintf("%d rows", rows)
+	ways := []gluChoice{{"512", 4, 1024, why}}
+	if s.Kernel == 9 || s.Kernel == 5 {
+		ways = append(ways, gluChoice{fmt.Sprintf("512_k%d", s.Kernel), 12, 1024, why})
+		if rows >= many {
+			slices.Reverse(ways)
+		}
+	}
+	return ways
 }
 
 // convGLU compiles a ConvGLU.
@@ -107,7 +114,13 @@ func (c *compiler) convGLU(op pass.ConvGLU, cost pass.Cost) error {
 	if op.Batch == 0 || rows == 0 {
 		return nil
 	}
-	t := chooseGLU(s, op.Batch*rows)
+	ways := gluWays(s, op.Batch*rows)
+	names := make([]string, len(ways))
+	for i, w := range ways {
+		names[i] = w.name
+	}
+	way, why := c.choose(fmt.Sprintf("convglu %d×%d k%d", op.Batch*rows, s.Channels, s.Kernel), ways[0].why, names...)
+	t := ways[slices.Index(names, way)]
 	rowTiles, columnTiles := ceilDiv(rows, t.rows), ceilDiv(s.Channels, t.channels)
 	k := c.call("conformer_convglu_" + t.name)
 	args := kernels.ConvGLU{
@@ -118,7 +131,7 @@ func (c *compiler) convGLU(op pass.ConvGLU, cost pass.Cost) error {
 		Channels: uint32(s.Channels), Kernel: uint32(s.Kernel), Eps: s.Eps, Normalised: flag(s.Normalised),
 	}
 	args.Vectors = flag(s.Channels%2 == 0 && inPairs(args.X, args.Y))
-	return run(k.because("%s", t.why), args, grid{op.Batch * rowTiles * columnTiles, 1, 1}, 0, cost)
+	return run(k.because("%s", why), args, grid{op.Batch * rowTiles * columnTiles, 1, 1}, 0, cost)
 }
 
 // depthwiseWalk is how many output columns a thread takes at most.

@@ -24,12 +24,11 @@ func (c *compiler) conv1d(op pass.Conv1D, cost pass.Cost) error {
 		return err
 	}
 	l := layWindows(p.in, p.taps, op.Stride)
-	rows := op.Batch * op.Out.Len() * op.Pool
-	rule, ways := convWays(rows, l.depth(), p.out)
+	rule, ways := convWays(op.Steps(op.In)*op.Pool, l.depth(), p.out)
 	if !c.tilesConv1D(op) {
 		ways = []string{"direct"}
 	}
-	way, why := c.choose(fmt.Sprintf("conv1d %s %d×%dto%d k%ds%d %v", c.mathName(), rows, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
+	way, why := c.choose(fmt.Sprintf("conv1d %s %d×%dto%d k%ds%d %v", c.mathName(), op.Steps(op.In)*op.Pool, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
 	if way == "direct" {
 		return c.conv1dDirect(op, p, why, cost)
 	}

@@ -16,7 +16,7 @@ func (d *device) loadConv2D(ctx context.Context, w pass.Conv2DWeights, s pass.Co
 
 // conv2d compiles a Conv2D.
 func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
-	_, width := op.Size()
+	height, width := op.Size()
 	pixels := op.Out.Len() * width
 	if op.Batch == 0 || pixels == 0 {
 		return nil
@@ -27,8 +27,8 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 		return fmt.Errorf("%d output pixels of %d × %d, %d products: want at most 2^30 of each: %w", rows, op.Height, op.Width, p.depth(), pass.ErrUnsupported)
 	}
 	l := stepLayout(p.in, p.taps)
-	rule, ways := convWays(op.Batch*pixels, l.depth(), p.out)
-	way, why := c.choose(fmt.Sprintf("conv2d %s %d×%d×%d×%dto%d k%ds%d %v", c.mathName(), op.Batch, op.Out.Len(), width, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
+	rule, ways := convWays(height*width, l.depth(), p.out)
+	way, why := c.choose(fmt.Sprintf("conv2d %s %d×%d×%dto%d k%ds%d %v", c.mathName(), height, width, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
 	if way == "direct" {
 		return c.conv2dDirect(op, p, width, why, cost)
 	}

@@ -84,7 +84,7 @@ func (p *convParam) form(ctx context.Context, l convLayout) (*matrix, error) {
 
 // convWays lists the ways to compute a convolution, the rule's first: on tensor cores once
 // there are so many products that what they save outweighs the launches that prepare the
-// input.
+// input. Rows are those of a whole item, so that an op in parts has the same bits.
 func convWays(rows, depth, columns int) (rule string, ways []string) {
 	const worth = 64 << 20
 	products := float64(rows) * float64(depth) * float64(columns)

@@ -19,6 +19,10 @@ namespace conv {
 
 constexpr uint32_t DepthGrain = 16, ColumnGrain = 64;
 
+// Sums are made in chains of so many products, which are added up in their order: a longer
+// chain would lose digits. An output has the same bits whichever kernel makes it.
+constexpr uint32_t Chain = 32;
+
 // Types of stored weights, as pass.DType counts them; what is none of these is Q8_0.
 constexpr uint32_t TypeF32 = 1, TypeF16 = 2, TypeBF16 = 3;
 
@@ -26,11 +30,10 @@ constexpr uint32_t TypeF32 = 1, TypeF16 = 2, TypeBF16 = 3;
 __device__ inline float larger(float best, float v) { return v > best ? v : best; }
 
 // tile computes 64 outputs × 64 channels in a block of 256 threads; the channels of the
-// same outputs follow each other in x. A thread has 4 × 4 sums. They are made in chains of
-// 64 products, which are added up: a long chain would lose digits.
+// same outputs follow each other in x. A thread has 4 × 4 sums.
 template <class Source>
 __device__ void tile(const Source& s) {
-	constexpr uint32_t Rows = 64, Columns = ColumnGrain, Depth = DepthGrain, Chain = 64 / Depth;
+	constexpr uint32_t Rows = 64, Columns = ColumnGrain, Depth = DepthGrain, Links = Chain / Depth;
 	__shared__ __align__(16) float x[2][Depth][Rows + 4];
 	__shared__ __align__(16) float w[2][Depth][Columns];
 	const uint32_t across = ceil_div(s.columns, Columns);
@@ -81,7 +84,7 @@ __device__ void tile(const Source& s) {
 					for (uint32_t j = 0; j < 4; j++) chain[i][j] = fmaf(as[i], bs[j], chain[i][j]);
 				}
 			}
-			if (stage % Chain == Chain - 1 || stage + 1 == stages) {
+			if (stage % Links == Links - 1 || stage + 1 == stages) {
 #pragma unroll
 				for (uint32_t i = 0; i < 4; i++) {
 #pragma unroll
@@ -113,14 +116,14 @@ __device__ void tile(const Source& s) {
 }
 
 // few is for a small number of outputs: a block of 8 warps computes 8 of them × 32
-// channels, one channel a lane, and each warp takes an eighth of the products, so that
-// many loads of weights are under way. The sums of the warps are added up in their order.
+// channels, one channel a lane, and each warp takes every eighth chain, so that many loads
+// of weights are under way. A thread adds up the chains of one output.
 template <class Source>
 __device__ void few(const Source& s) {
-	constexpr uint32_t Rows = 8, Columns = 32, Warps = 8, Each = 32, Chunk = Warps * Each;
+	constexpr uint32_t Rows = 8, Columns = 32, Warps = 8, Chunk = Warps * Chain;
 	__shared__ typename Source::Place places[Rows];
 	__shared__ __align__(16) float x[Chunk][Rows];
-	__shared__ float shares[Warps][Rows][Columns];
+	__shared__ float chains[Warps][Rows][Columns];
 	const uint32_t across = ceil_div(s.columns, Columns);
 	const uint32_t row0 = blockIdx.x / across * Rows, column = blockIdx.x % across * Columns + lane_id();
 	const uint32_t row = row0 + warp_id();  // that this thread finishes
@@ -130,17 +133,15 @@ __device__ void few(const Source& s) {
 	for (uint32_t part = 0; part < s.parts; part++) {
 		__syncthreads();  // the part before may still be read
 		if (threadIdx.x < Rows) places[threadIdx.x] = s.place(row0 + threadIdx.x, part);
-		float sum[Rows];
-#pragma unroll
-		for (uint32_t r = 0; r < Rows; r++) sum[r] = 0.0f;
+		float sum = 0.0f;
 		for (uint32_t first = 0; first < s.depth; first += Chunk) {
 			__syncthreads();
 			const auto tap = s.tap(first + threadIdx.x);
 #pragma unroll
 			for (uint32_t r = 0; r < Rows; r++) x[threadIdx.x][r] = s.load(places[r], tap);
 			__syncthreads();
-			const uint32_t from = first + warp_id() * Each;
-			const uint32_t count = from < s.depth ? min(ceil_div(s.depth - from, DepthGrain) * DepthGrain, Each) : 0;
+			const uint32_t from = first + warp_id() * Chain;
+			const uint32_t count = from < s.depth ? min(ceil_div(s.depth - from, DepthGrain) * DepthGrain, Chain) : 0;
 			const float* weights = s.weights + (int64_t)from * s.stride + column;
 			float chain[Rows];
 #pragma unroll
@@ -151,7 +152,7 @@ __device__ void few(const Source& s) {
 				for (uint32_t i = 0; i < DepthGrain; i++) w[i] = weights[(int64_t)(k + i) * s.stride];
 #pragma unroll
 				for (uint32_t i = 0; i < DepthGrain; i++) {
-					const float* at = x[warp_id() * Each + k + i];
+					const float* at = x[warp_id() * Chain + k + i];
 					const float4 lower = load4(at), upper = load4(at + 4);
 					const float xs[Rows] = {lower.x, lower.y, lower.z, lower.w, upper.x, upper.y, upper.z, upper.w};
 #pragma unroll
@@ -159,16 +160,13 @@ __device__ void few(const Source& s) {
 				}
 			}
 #pragma unroll
-			for (uint32_t r = 0; r < Rows; r++) sum[r] += chain[r];
+			for (uint32_t r = 0; r < Rows; r++) chains[warp_id()][r][lane_id()] = chain[r];
+			__syncthreads();
+#pragma unroll
+			for (uint32_t i = 0; i < Warps; i++) sum += chains[i][warp_id()][lane_id()];
 		}
-#pragma unroll
-		for (uint32_t r = 0; r < Rows; r++) shares[warp_id()][r][lane_id()] = sum[r];
-		__syncthreads();
 		if (!wanted) continue;
-		float v = shares[0][warp_id()][lane_id()];
-#pragma unroll
-		for (uint32_t i = 1; i < Warps; i++) v += shares[i][warp_id()][lane_id()];
-		v = s.finish(row, column, v);
+		const float v = s.finish(row, column, sum);
 		best = s.parts == 1 ? v : larger(part == 0 ? -infinity() : best, v);
 	}
 	if (wanted) s.put(row, column, 1, &best);

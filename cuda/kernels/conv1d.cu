@@ -47,8 +47,8 @@ struct Source {
 		const uint32_t item = row / a.ItemRows, step = row % a.ItemRows;
 		const uint32_t n = length(item);
 		const int64_t start = ((a.From + step) * a.Pool + part) * a.Stride - a.PadLeft;
-		// A window may lie in the padding altogether.
-		if (!live(n, step) || start >= n || start + a.Kernel <= 0) return p;
+		// A window may lie in the zeros altogether.
+		if (!live(n, step) || (!a.Reflect && (start >= n || start + a.Kernel <= 0))) return p;
 		p.x += (int64_t)item * a.X.Batch;
 		p.start = (int32_t)start;
 		p.length = (int32_t)n;

@@ -1,0 +1,77 @@
+package cuda
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/passtest"
+)
+
+// Cases are so small that the rule computes their convolutions in FP32.
+func TestConvolutionsOnTensorCores(t *testing.T) {
+	library(t, 90)
+	passtest.Config{Ops: []string{"conv1d", "conv2d"}}.Run(t, func(t testing.TB) pass.Device {
+		return emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": "tiles"}})
+	})
+}
+
+// Cases have too few rows for the rule to take blocks of twelve.
+func TestConvGLUOfManyRows(t *testing.T) {
+	library(t, 90)
+	for _, way := range []string{"512_k9", "512_k5"} {
+		t.Run(way, func(t *testing.T) {
+			passtest.Config{Ops: []string{"convglu"}, Math: []pass.Math{pass.Exact}}.Run(t, func(t testing.TB) pass.Device {
+				return emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": way}})
+			})
+		})
+	}
+}
+
+func TestGLUWays(t *testing.T) {
+	t.Parallel()
+	shape := func(channels, kernel int, normalised bool) pass.ConvGLUShape {
+		return pass.ConvGLUShape{Channels: channels, Kernel: kernel, Normalised: normalised}
+	}
+	for _, c := range []struct {
+		shape pass.ConvGLUShape
+		rows  int
+		want  string
+	}{
+		{shape(1024, 9, true), 1500, "512_k9"},
+		{shape(1024, 9, false), 60, "512"},
+		{shape(768, 5, true), 400, "512_k5"},
+		{shape(1024, 31, true), 1500, "512"},
+		{shape(256, 9, true), 1500, "128"},
+		{shape(1025, 9, true), 1500, "wide"},
+		{shape(4096, 9, false), 1500, "512_k9"},
+	} {
+		ways := gluWays(c.shape, c.rows)
+		require.Equal(t, c.want, ways[0].name, "%v, %d rows", c.shape, c.rows)
+		for _, w := range ways {
+			require.True(t, !c.shape.Normalised || w.channels >= c.shape.Channels, "whole rows")
+		}
+	}
+}
+
+func TestLayWindows(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in, taps, stride int
+		want             convLayout
+	}{
+		{80, 3, 2, convLayout{1, 1, 3, 80}},      // whole eights
+		{1, 251, 10, convLayout{10, 11, 25, 16}}, // 25 groups of 10, and one step more
+		{1, 256, 128, convLayout{128, 128, 2, 128}},
+		{1, 127, 64, convLayout{64, 127, 1, 128}},
+		{3, 3, 7, convLayout{7, 3, 1, 16}}, // steps between windows are left out
+		{2, 5, 1, convLayout{1, 1, 5, 8}},  // one step after the other: nothing to save
+	} {
+		l := layWindows(c.in, c.taps, c.stride)
+		require.Equal(t, c.want, l, "%+v", c)
+		require.Zero(t, l.width%8)
+		require.Equal(t, c.taps, (l.groups-1)*l.group+l.steps, "a window ends where its last group does: %+v", c)
+		require.Zero(t, c.stride%l.group, "windows begin where groups do: %+v", c)
+	}
+}
