@@ -47,6 +47,8 @@ func (c *compiler) op(step pass.Checked) error {
 		return c.swiglu(op, step.Cost)
 	case pass.GLU:
 		return c.glu(op, step.Cost)
+	case pass.Embed:
+		return c.embed(op, step.Cost)
 	case pass.Permute:
 		return c.permute(op, step.Cost)
 	case pass.Advance:
@@ -65,6 +67,8 @@ func (c *compiler) op(step pass.Checked) error {
 		return c.convGLU(op, step.Cost)
 	case pass.DepthwiseConv2D:
 		return c.depthwise(op, step.Cost)
+	case pass.LogMel:
+		return c.logMel(op, step.Cost)
 	}
 	return fmt.Errorf("no kernel: %w", pass.ErrUnsupported)
 }
@@ -76,6 +80,8 @@ func (d *device) load(ctx context.Context, w pass.Weights, shape pass.ParamShape
 		return loadLinear(ctx, d, w, shape.(pass.LinearShape))
 	case pass.NormWeights:
 		return d.loadNorm(ctx, w)
+	case pass.MelWeights:
+		return d.loadMel(ctx, w, shape.(pass.MelShape))
 	case pass.RopeWeights:
 		return d.loadRope(ctx, w, shape.(pass.RopeShape))
 	case pass.ConvWeights:

@@ -1,0 +1,120 @@
+// The Fourier transform of a frame, by a warp in shared memory: Stockham's, of mixed radix
+// (Cochran and others, What is the fast Fourier transform?, 1967). Each pass reads one
+// pool and writes the other.
+//
+// A pass of radix r turns r transforms of length l each into one of length l·r:
+//
+//	y[j + k·m] = Σ over q < r of x[j + q·m + (k mod l)·m·r]·w^(q·k),  m = n/(l·r), j < m, k < l·r
+//
+// where w is the turn by 1/(l·r).
+#pragma once
+#include "rows.cuh"
+
+namespace mel {
+
+__device__ inline float2 plus(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
+__device__ inline float2 minus(float2 a, float2 b) { return {a.x - b.x, a.y - b.y}; }
+__device__ inline float2 times(float2 a, float2 b) { return {fmaf(a.x, b.x, -(a.y * b.y)), fmaf(a.x, b.y, a.y * b.x)}; }
+
+// A Pass is a pass of a transform of n = Half numbers.
+struct Pass {
+	uint32_t half, radix, done, m; // done: l
+	float inverse;                 // of m
+
+	// place splits the number of a group of r results, which are n/r apart, into the k mod l
+	// that they share, and where the first of the r numbers lies that they are made of.
+	__device__ uint32_t place(uint32_t group, uint32_t& k) const {
+		k = (uint32_t)(((float)group + 0.5f) * inverse); // group/m: both are small
+		return group + k * m * (radix - 1);
+	}
+	__device__ uint32_t step() const { return 2 * half / (done * radix); } // of the table of turns
+};
+
+// radix_of makes the groups of a pass whose radix R is small enough for registers.
+template <int R>
+__device__ void radix_of(const Pass& p, const float2* turns, const float2* from, float2* to) {
+	const uint32_t groups = p.half / R, step = p.step();
+	for (uint32_t group = lane_id(); group < groups; group += 32) {
+		uint32_t k;
+		const uint32_t at = p.place(group, k);
+		float2 v[R];
+		v[0] = from[at];
+#pragma unroll
+		for (int q = 1; q < R; q++) v[q] = times(from[at + q * p.m], turns[q * k * step]);
+		if constexpr (R == 2) {
+			to[group] = plus(v[0], v[1]);
+			to[group + groups] = minus(v[0], v[1]);
+		} else if constexpr (R == 4) {
+			const float2 even = plus(v[0], v[2]), odd = minus(v[0], v[2]), sum = plus(v[1], v[3]), rest = minus(v[1], v[3]);
+			const float2 turned = {rest.y, -rest.x}; // by a quarter
+			to[group] = plus(even, sum);
+			to[group + groups] = plus(odd, turned);
+			to[group + 2 * groups] = minus(even, sum);
+			to[group + 3 * groups] = minus(odd, turned);
+		} else {
+			const uint32_t whole = 2 * p.half / R;
+#pragma unroll
+			for (int s = 0; s < R; s++) {
+				float2 sum = v[0];
+#pragma unroll
+				for (int q = 1; q < R; q++) sum = plus(sum, times(v[q], turns[q * s % R * whole]));
+				to[group + s * groups] = sum;
+			}
+		}
+	}
+}
+
+// radix_any makes the results of a pass one by one, in stretches: the radix may be a large
+// prime.
+__device__ inline void radix_any(const Pass& p, const float2* turns, const float2* from, float2* to) {
+	const uint32_t groups = p.half / p.radix, step = p.step(), all = 2 * p.half;
+	for (uint32_t i = lane_id(); i < p.half; i += 32) {
+		uint32_t k;
+		const uint32_t at = p.place(i % groups, k), by = (k + p.done * (i / groups)) * step;
+		float2 total = {0.0f, 0.0f}, sum = from[at];
+		uint32_t turn = 0;
+		for (uint32_t q = 1; q < p.radix; q++) {
+			if (q % 32 == 0) {
+				total = plus(total, sum);
+				sum = {0.0f, 0.0f};
+			}
+			turn += by;
+			if (turn >= all) turn -= all;
+			sum = plus(sum, times(from[at + q * p.m], turns[turn]));
+		}
+		to[i] = plus(total, sum);
+	}
+}
+
+// transform transforms the numbers in pool and returns where the result is.
+__device__ inline float2* transform(const Mel& a, const float2* turns, float2* pool, float2* other) {
+	uint32_t done = 1;
+	for (uint32_t i = 0; i < a.Passes; i++) {
+		const uint32_t radix = a.Radices[i], m = a.Half / (done * radix);
+		const Pass p = {a.Half, radix, done, m, 1.0f / (float)m};
+		switch (radix) {
+		case 2:
+			radix_of<2>(p, turns, pool, other);
+			break;
+		case 3:
+			radix_of<3>(p, turns, pool, other);
+			break;
+		case 4:
+			radix_of<4>(p, turns, pool, other);
+			break;
+		case 5:
+			radix_of<5>(p, turns, pool, other);
+			break;
+		default:
+			radix_any(p, turns, pool, other);
+		}
+		__syncwarp();
+		float2* const from = pool;
+		pool = other;
+		other = from;
+		done *= radix;
+	}
+	return pool;
+}
+
+}  // namespace mel
