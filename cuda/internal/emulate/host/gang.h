@@ -1,9 +1,13 @@
 // Blocks that run together, and their barriers.
 #pragma once
 
+#include <deque>
+#include <utility>
 #include <vector>
 
 #include "host.h"
+
+struct Mbarrier;
 
 namespace emulate {
 
@@ -34,6 +38,47 @@ struct Barrier {
 	}
 };
 
+// A Product of a warpgroup that is under way.
+struct Product {
+	float* c[128];
+	uint32_t a[128][4];
+	uint64_t left, right;
+	uint32_t group;
+	int columns;
+	bool registers, across, add;
+};
+
+// A WarpGroup is four warps.
+struct WarpGroup {
+	uint32_t arrived, group;
+	const char* what;
+	void* data[128];
+	Fiber* waiting[128];
+	std::deque<Product> products;
+};
+WarpGroup* warpgroup();
+void meet_warpgroup(void (*combine)(WarpGroup*), void* data, const char* what);
+
+// A Bulk copy is done when its barrier is waited for. A box of a tensor, bytes, or a word.
+struct Bulk {
+	void* to;
+	Mbarrier* barrier;
+	const void *map, *from;
+	int rank, at[5];
+	uint32_t value, bytes;
+};
+
+struct BulkStore {
+	const void* map;
+	char* from;
+	int rank, at[5];
+	const Fiber* owner;
+	uint32_t group;
+};
+
+// swizzled returns where what belongs to p lies: kind is a driver.Swizzle.
+char* swizzled(char* p, uint32_t kind);
+
 struct Block {
 	static constexpr uint32_t Barriers = 16;
 
@@ -45,6 +90,7 @@ struct Block {
 	uint32_t shared_bytes;
 	Barrier all, named[Barriers - 1];
 	std::vector<Warp> warps;
+	std::vector<WarpGroup> groups;
 };
 
 struct Gang {
@@ -58,6 +104,10 @@ struct Gang {
 	void* main_stack = nullptr;
 	uint32_t live = 0;
 	uint64_t pauses = 0, random = 1;
+	std::vector<std::pair<const void*, Fiber*>> parked;
+	std::vector<Bulk> bulk;
+	std::vector<BulkStore> stores;
+	uint32_t cluster_arrived = 0, cluster_phase = 0;
 	char error[1024];
 
 	~Gang();
@@ -66,6 +116,12 @@ struct Gang {
 	void wait(const char* what);
 	void wake(Fiber* f);
 	void exit();
+	// park waits until what lies at key changes, of which wake_parked tells.
+	void park(const void* key, const char* what);
+	void wake_parked(const void* key);
+	void add(const Bulk& b);
+	void finish_stores(const Fiber* f);
+	void check_cluster();
 	void describe(const Fiber* f, const char* text);
 	void describe_deadlock();
 

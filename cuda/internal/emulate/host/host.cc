@@ -86,6 +86,29 @@ void Gang::wait(const char* what) {
 	next();
 }
 
+void Gang::park(const void* key, const char* what) {
+	parked.push_back({key, self()});
+	wait(what);
+}
+
+void Gang::wake_parked(const void* key) {
+	for (size_t i = 0; i < parked.size();) {
+		if (parked[i].first != key) {
+			i++;
+			continue;
+		}
+		wake(parked[i].second);
+		parked[i] = parked.back();
+		parked.pop_back();
+	}
+}
+
+// Those that wait for the barrier already do the copy.
+void Gang::add(const Bulk& b) {
+	bulk.push_back(b);
+	wake_parked(b.barrier);
+}
+
 void Gang::wake(Fiber* f) {
 	f->waits = nullptr;
 	ready.push_back(f);
@@ -205,8 +228,10 @@ void Gang::describe_deadlock() {
 // A thread that exits no longer counts in what others wait for.
 void Gang::exit() {
 	Fiber* f = self();
+	finish_stores(f);
 	f->done = true;
 	live--;
+	check_cluster();
 	pauses = 0;
 	Warp* w = f->warp;
 	w->live--;
@@ -360,6 +385,11 @@ void Gang::start(Block& b, const Launch& l, uint32_t at, Index3 index) {
 	b.all.reset();
 	for (Barrier& n : b.named) n.reset();
 	b.warps.assign((b.threads + 31) / 32, Warp{});
+	b.groups.resize((b.threads + 127) / 128);
+	for (WarpGroup& g : b.groups) {
+		g.arrived = g.group = 0;
+		g.products.clear();
+	}
 	for (uint32_t i = 0; i < b.threads; i++) {
 		Fiber& f = *b.fibers[i];
 		f.thread = {i % l.block[0], i / l.block[0] % l.block[1], i / l.block[0] / l.block[1]};
@@ -372,7 +402,8 @@ void Gang::start(Block& b, const Launch& l, uint32_t at, Index3 index) {
 		f.warp->live++;
 		f.waits = nullptr;
 		f.done = false;
-		f.copy_count = f.group = 0;
+		f.copy_count = f.group = f.store_group = 0;
+		f.cluster_waits = false;
 		f.stack_pointer = new_stack(stack_top(&f), begin);
 		ready.push_back(&f);
 	}
@@ -404,6 +435,10 @@ bool Gang::run(const Entry* e, const Launch& l) {
 
 	for (uint64_t first = 0; first < grid; first += together) {
 		ready.clear();
+		parked.clear();
+		bulk.clear();
+		stores.clear();
+		cluster_arrived = cluster_phase = 0;
 		live = 0;
 		pauses = 0;
 		memset(shared, 0xff, together * stride);

@@ -62,6 +62,10 @@ struct Fiber {
 	};
 	Copy* copies;
 	uint32_t copy_count, copy_room, group;
+
+	uint32_t store_group;    // of bulk stores
+	uint32_t cluster_phase;  // in which it arrived
+	bool cluster_waits;
 };
 
 // Each fiber has memory that is aligned to its size: first the Fiber, then a page that

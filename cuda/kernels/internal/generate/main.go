@@ -1,7 +1,7 @@
 // Command generate turns the table of package kernels into what is compiled, and compiles
 // it. It is run in the folder of the module:
 //
-//	generate                          writes cuda/kernels/args.cuh
+//	generate                          writes cuda/kernels/args.cuh and wgmma.cuh
 //	generate -emulated FILE           and a library for package emulate, with g++
 //	generate -images DIR -nvcc FILE   and the images for GPUs, with nvcc
 //
@@ -73,6 +73,9 @@ func run(o options) error {
 		return err
 	}
 	if err := replace(filepath.Join(o.kernels, "args.cuh"), text); err != nil {
+		return err
+	}
+	if err := replace(filepath.Join(o.kernels, "wgmma.cuh"), []byte(warpgroups())); err != nil {
 		return err
 	}
 	if o.emulated != "" {
