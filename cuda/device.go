@@ -37,9 +37,9 @@ type device struct {
 
 // attributes are what rules see of the device: as it is, or as a profile says.
 type attributes struct {
-	capability   int // times ten
-	sms          int // that the context sees
-	sharedMemory int // bytes that a block may have
+	capability   int  // times ten
+	sms          int  // that the context sees
+	sharedMemory int  // bytes that a block may have
 	virtual      bool // memory can be mapped at addresses
 	clock        int  // kHz
 	bandwidth    float64
@@ -129,27 +129,19 @@ func (d *device) NewStream(cfg pass.SessionConfig) (backend.Stream, error) {
 	return newStream(d, cfg)
 }
 
-// Close implements backend.Hardware. A context that is lost is destroyed as well.
+// Close implements backend.Hardware. In a context that is lost nothing can be given up
+// but the context itself, which takes all with it; that it says so is no error.
 func (d *device) Close() error {
 	d.kernels.close()
-	lost := d.gone() != nil
 	err := d.do(func() error {
 		d.staging.free(d.drv)
-		if d.loads != 0 && !lost {
-			if err := d.drv.DestroyStream(d.loads); err != nil {
-				return err
-			}
-		}
-		return d.drv.DestroyContext(d.context)
+		return errors.Join(d.drv.DestroyStream(d.loads), d.drv.DestroyContext(d.context))
 	})
 	d.thread.Close()
-	if lost {
+	if d.gone() != nil {
 		err = nil
 	}
-	if closeErr := d.drv.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err = errors.Join(err, d.drv.Close()); err != nil {
 		return fmt.Errorf("cuda: close: %w", err)
 	}
 	return nil

@@ -150,11 +150,8 @@ func (m *images) allow(fn driver.Function, e kernels.Entry) error {
 func (m *images) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.d.gone() != nil {
-		return
-	}
 	for family, module := range m.modules {
-		if err := m.d.do(func() error { return m.d.drv.UnloadModule(module) }); err != nil {
+		if err := m.d.do(func() error { return m.d.drv.UnloadModule(module) }); err != nil && m.d.gone() == nil {
 			m.d.log.Warn("cuda: unload", "kernels", family, "error", err)
 		}
 	}

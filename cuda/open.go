@@ -127,7 +127,15 @@ func (d *device) start(cfg Config) error {
 		err = d.choices.load(cfg.TuneFile, d.key())
 	}
 	if err != nil && d.context != 0 {
-		d.do(func() error { return d.drv.DestroyContext(d.context) })
+		if d.kernels != nil {
+			d.kernels.close()
+		}
+		d.do(func() error {
+			if d.loads != 0 {
+				d.drv.DestroyStream(d.loads)
+			}
+			return d.drv.DestroyContext(d.context)
+		})
 	}
 	if err != nil && !errors.Is(err, pass.ErrInvalid) && !errors.Is(err, pass.ErrOutOfMemory) {
 		err = fmt.Errorf("%w: %w", err, pass.ErrNoDevice)
