@@ -26,17 +26,20 @@ struct Row {
 	bool counts;
 };
 
-__device__ inline Row row_of(const Tile& a, uint32_t row) {
-	Row r{nullptr, nullptr, 1.0f, true};
-	if (row >= a.Rows) return r;
-	const uint32_t item = row / a.ItemRows, within = row - item * a.ItemRows;
-	r.c = a.C.P + (int64_t)item * a.C.Batch + (int64_t)within * a.C.Row;
-	if (a.Residual.P != nullptr) {
-		r.residual = a.Residual.P + (int64_t)item * a.Residual.Batch + (int64_t)within * a.Residual.Row;
-	}
-	r.scale = a.AScale[row / a.ScaleRows];
+// row_of returns where the results of a row of an item go.
+__device__ inline Row row_of(const Tile& a, uint32_t item, uint32_t within) {
+	Row r{a.C.P + item * a.C.Batch + within * a.C.Row, nullptr, 1.0f, true};
+	if (a.Residual.P != nullptr) r.residual = a.Residual.P + item * a.Residual.Batch + within * a.Residual.Row;
+	r.scale = a.AScale[a.ScaleRows == 1 ? item * a.ItemRows + within : item];
 	r.counts = counts(a, item, within);
 	return r;
+}
+
+// row_of does so for a row of the product, if it has that many.
+__device__ inline Row row_of(const Tile& a, uint32_t row) {
+	if (row >= a.Rows) return {nullptr, nullptr, 1.0f, true};
+	const uint32_t item = row / a.ItemRows;
+	return row_of(a, item, row - item * a.ItemRows);
 }
 
 // A Quad is four columns that follow each other, and what their results need.
