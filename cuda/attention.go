@@ -164,7 +164,7 @@ func (a *attention) flash(why string) error {
 	}
 	_, pack.KeyLengths, pack.KeyNumbers = a.numbers(k)
 	moved := pass.Cost{Bytes: float64(a.batch) * float64(a.most) * float64(width) * float64(8+4*parts)}
-	if err := run(k, pack, grid{2 * slabs * blocks}, 0, moved); err != nil {
+	if err := run(k, pack, grid{2 * slabs * blocks, 1, 1}, 0, moved); err != nil {
 		return err
 	}
 
@@ -178,7 +178,7 @@ func (a *attention) flash(why string) error {
 			Heads: uint32(a.heads), Dim: uint32(a.dim), Keys: uint32(a.most), Blocks: uint32(2 * blocks),
 		}
 		moved := pass.Cost{Bytes: 2 * float64(a.most) * float64(width) * float64(4+2*parts)}
-		if err := run(k, args, grid{2 * a.heads * blocks}, 0, moved); err != nil {
+		if err := run(k, args, grid{2 * a.heads * blocks, 1, 1}, 0, moved); err != nil {
 			return err
 		}
 	}
@@ -201,7 +201,7 @@ func (a *attention) flash(why string) error {
 		args.Q2 = k.read(a.q2, a.batch, a.queries, width)
 		args.Positions, args.PositionFactors = kernels.F16(k.from(positions)), kernels.F32(k.from(positionFactors))
 	}
-	return run(k, args, grid{slabs * tiles}, entry.Shared, a.cost)
+	return run(k, args, grid{slabs * tiles, 1, 1}, entry.Shared, a.cost)
 }
 
 // split emits the kernels for few queries: one that takes pieces of the keys and one that
@@ -232,7 +232,7 @@ func (a *attention) split(why string) error {
 		args.Q2 = k.read(a.q2, a.batch, a.queries, width)
 		args.Positions = k.read(a.positions, 1, 2*a.most-1, width)
 	}
-	all := grid{slabs * groups * pieces}
+	all := grid{slabs * groups * pieces, 1, 1}
 	if pieces == 1 {
 		args.O = k.write(a.o, a.batch, a.queries, width)
 		return run(k, args, all, 0, a.cost)
@@ -248,5 +248,5 @@ func (a *attention) split(why string) error {
 		Most: uint32(a.most), Queries: uint32(a.queries), Heads: uint32(a.heads), Dim: uint32(a.dim), Pieces: uint32(pieces),
 	}
 	join.Lengths, join.KeyLengths, join.KeyNumbers = a.numbers(k)
-	return run(k, join, grid{slabs * a.queries}, 0, pass.Cost{Bytes: 4 * float64(slabs) * float64(a.queries) * float64(pieces+1) * float64(a.dim)})
+	return run(k, join, grid{slabs * a.queries, 1, 1}, 0, pass.Cost{Bytes: 4 * float64(slabs) * float64(a.queries) * float64(pieces+1) * float64(a.dim)})
 }

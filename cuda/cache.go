@@ -63,7 +63,7 @@ func (c *compiler) appendRows(op pass.Append, cost pass.Cost) error {
 	if g.Type == pass.F16 {
 		args.Status = k.status()
 	}
-	return run(k, args, grid{2 * op.Batch * op.Rows}, 0, cost)
+	return run(k, args, grid{2 * op.Batch * op.Rows, 1, 1}, 0, cost)
 }
 
 // attend compiles an Attend.
