@@ -26,6 +26,9 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 	if rows := op.Batch * pixels; rows > most || op.Height > most || op.Width > most || p.depth() > most {
 		return fmt.Errorf("%d output pixels of %d × %d, %d products: want at most 2^30 of each: %w", rows, op.Height, op.Width, p.depth(), pass.ErrUnsupported)
 	}
+	if p.in == 1 && p.taps == 9 {
+		return c.conv2dDirect(op, p, width, "all stores", cost)
+	}
 	l := stepLayout(p.in, p.taps)
 	rule, ways := convWays(height*width, l.depth(), p.out)
 	way, why := c.choose(fmt.Sprintf("conv2d %s %d×%d×%dto%d k%ds%d %v", c.mathName(), height, width, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
@@ -79,6 +82,10 @@ func (c *compiler) conv2dDirect(op pass.Conv2D, p *convParam, width int, why str
 	pixels := op.Out.Len() * width
 	rows := op.Batch * pixels
 	t := chooseDirect(rows, p.out)
+	blocks := t.grid(rows, p.out)
+	if units := op.Batch * op.Out.Len() * ceilDiv(width, kernels.ConvLine) * ceilDiv(p.out, 4); p.in == 1 && size == 3 && units < 1<<31 {
+		t.name, t.why, blocks = "single", "one channel", grid{ceilDiv(units, 256), 1, 1}
+	}
 	k := c.call("conv2d_" + t.name)
 	args := kernels.Conv2D{
 		X:        k.read(op.X, op.Batch, op.Height*op.Width, p.in),
@@ -90,5 +97,5 @@ func (c *compiler) conv2dDirect(op pass.Conv2D, p *convParam, width int, why str
 		In: uint32(p.in), Size: uint32(size), Stride: uint32(op.Stride), ReLU: flag(op.ReLU),
 	}
 	args.Vectors = flag(inQuads(args.Y))
-	return run(k.because("%s; %s", t.why, why), args, t.grid(rows, p.out), 0, cost)
+	return run(k.because("%s; %s", t.why, why), args, blocks, 0, cost)
 }

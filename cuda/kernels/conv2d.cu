@@ -61,4 +61,55 @@ struct Source {
 __device__ void tile(const Conv2D& a) { conv::tile(Source(a)); }
 __device__ void few(const Conv2D& a) { conv::few(Source(a)); }
 
+// Line is how many pixels that follow each other in a line a thread of single takes.
+constexpr uint32_t Line = 4;
+
+// single is for images of one channel and kernels of 3×3, which are all stores: a thread
+// keeps the weights of four channels in registers and walks along a line. Units, in x, are
+// channels in fours, then walks, then lines of all images.
+__device__ void single(const Conv2D& a) {
+	const Source s(a);
+	const uint32_t groups = ceil_div(a.Columns, 4u), walks = ceil_div(a.OutWidth, Line);
+	const uint32_t unit = blockIdx.x * blockDim.x + threadIdx.x;
+	const uint32_t column = 4 * (unit % groups), walk = unit / groups % walks, line = unit / groups / walks;
+	const uint64_t first = (uint64_t)line * a.OutWidth + walk * Line;  // output pixel
+	if (first >= a.Rows) return;
+	const uint32_t count = min(a.OutWidth - walk * Line, Line), left = min(a.Columns - column, 4u);
+
+	float4 w[9];
+#pragma unroll
+	for (uint32_t k = 0; k < 9; k++) w[k] = load4(a.Weights + k * a.WeightsRow + column);
+	Source::Place place = s.place((uint32_t)first, 0);
+	float window[3][3];
+	const auto fetch = [&](int32_t column) {
+#pragma unroll
+		for (int32_t i = 0; i < 3; i++) window[i][column] = s.load(place, Source::Tap{i, column, 0, true});
+	};
+	fetch(0);
+	fetch(1);
+	for (uint32_t x = 0; x < count; x++) {
+		fetch(2);
+		float4 v = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll
+		for (int32_t k = 0; k < 9; k++) {
+			const float p = window[k / 3][k % 3];
+			v = {fmaf(p, w[k].x, v.x), fmaf(p, w[k].y, v.y), fmaf(p, w[k].z, v.z), fmaf(p, w[k].w, v.w)};
+		}
+		float out[4] = {v.x, v.y, v.z, v.w};
+		const uint32_t row = (uint32_t)first + x;
+#pragma unroll
+		for (uint32_t i = 0; i < 4; i++) {
+			if (i < left) out[i] = s.finish(row, column + i, out[i]);
+		}
+		s.put(row, column, left, out);
+		place.column += a.Stride;
+#pragma unroll
+		for (int32_t i = 0; i < 3; i++) {
+			window[i][0] = a.Stride == 1 ? window[i][1] : window[i][2];
+			window[i][1] = window[i][2];
+		}
+		if (a.Stride > 1) fetch(1);
+	}
+}
+
 }  // namespace conv2d

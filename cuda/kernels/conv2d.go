@@ -19,4 +19,8 @@ type Conv2D struct {
 var conv2d = Family{"conv2d", []Entry{
 	{Name: "conv2d_tile", Call: "conv2d::tile", Args: Conv2D{}, Threads: 256, Resident: 2, Tile: [3]int{64, 64, 16}},
 	{Name: "conv2d_few", Call: "conv2d::few", Args: Conv2D{}, Threads: 256, Resident: 2, Tile: [3]int{8, 32, 256}},
+	{Name: "conv2d_single", Call: "conv2d::single", Args: Conv2D{}, Threads: 256},
 }}
+
+// ConvLine is how many pixels of a line a thread of conv2d_single takes at most.
+const ConvLine = 4
