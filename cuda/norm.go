@@ -106,7 +106,7 @@ func (c *compiler) l2norm(op pass.L2Norm, cost pass.Cost) error {
 }
 
 // Where the norms over time cut it: about as many elements a block, but no more parts
-// than the blocks of the second kernel can merge in no time. Where chunks are depends on
+// than the blocks of the second kernel merge in no time. Where chunks are depends on
 // shapes alone.
 const (
 	groupElements = 4096
@@ -117,6 +117,19 @@ const (
 	momentsBytes  = 16
 )
 
+// groupChunk returns how many rows of a GroupNorm a block takes.
+func groupChunk(rows, cols int) int {
+	return max(groupElements/4/ceilDiv(cols, 4), ceilDiv(rows, groupChunks), 1)
+}
+
+// poolChunk returns how many channels of a PoolNorm a block takes side by side, and how
+// many pooled rows.
+func poolChunk(pooled, cols int) (across, rows int) {
+	across = min(1<<bits.Len(uint(cols-1)), 32)
+	group := poolThreads / across * poolRowsEach
+	return across, roundUp(max(ceilDiv(pooled, poolChunks), 1), group)
+}
+
 // groupnorm compiles a GroupNorm: the moments of chunks of rows, then the result, by the
 // same chunks.
 func (c *compiler) groupnorm(op pass.GroupNorm, cost pass.Cost) error {
@@ -124,7 +137,7 @@ func (c *compiler) groupnorm(op pass.GroupNorm, cost pass.Cost) error {
 		return nil
 	}
 	f := field{op.Batch, op.Rows, op.Cols}
-	chunk := max(groupElements/4/ceilDiv(op.Cols, 4), ceilDiv(op.Rows, groupChunks), 1)
+	chunk := groupChunk(op.Rows, op.Cols)
 	chunks := ceilDiv(op.Rows, chunk)
 	p := c.plan.Param(op.W).(*normParam)
 	parts := c.temporary(momentsBytes * op.Batch * chunks)
@@ -158,9 +171,7 @@ func (c *compiler) poolnorm(op pass.PoolNorm, cost pass.Cost) error {
 	if pooled == 0 || op.Batch == 0 {
 		return nil
 	}
-	across := min(1<<bits.Len(uint(op.Cols-1)), 32)
-	group := poolThreads / across * poolRowsEach
-	chunk := roundUp(max(ceilDiv(pooled, poolChunks), group), group)
+	across, chunk := poolChunk(pooled, op.Cols)
 	chunks, columns := ceilDiv(pooled, chunk), ceilDiv(op.Cols, across)
 	window := map[int]string{1: "_1", 3: "_3"}[op.Pool]
 	if window == "" {
