@@ -85,7 +85,20 @@ dawn-test: toolchain
 coverage: toolchain
 	@mkdir -p build; GO="$(GO)" sh .ci/coverage
 
-.PHONY: cuda-emulated
+.PHONY: nvcc kernels kernels-check cuda-emulated
+
+# The images of the CUDA kernels, which are part of the repository: compiled anew where
+# sources or the compiler have changed. Nobody needs this but who changes a kernel.
+kernels: toolchain nvcc
+	$(GO) run ./cuda/kernels/internal/generate -images cuda/kernels/images -nvcc build/nvcc/bin/nvcc
+
+# Compiles all of them again and compares.
+kernels-check: toolchain nvcc
+	rm -rf build/images
+	$(GO) run ./cuda/kernels/internal/generate -images build/images -nvcc build/nvcc/bin/nvcc -check cuda/kernels/images
+
+nvcc:
+	@sh .ci/nvcc
 
 # CUDA kernels for the processor of this machine, so that the cuda backend is tested
 # without a GPU. Other compute capabilities: make cuda-emulated CAPABILITY=75.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/tandem-gpu/tandem/cuda/kernels"
+	"github.com/tandem-gpu/tandem/cuda/kernels/internal/source"
 )
 
 const host = "cuda/internal/emulate/host"
@@ -49,7 +50,7 @@ func emulated(o options, families []kernels.Family) error {
 	for _, f := range families {
 		var entries []kernels.Entry
 		for _, e := range f.Entries {
-			if o.arch >= least(e) {
+			if o.arch >= e.From {
 				entries = append(entries, e)
 			}
 		}
@@ -57,7 +58,7 @@ func emulated(o options, families []kernels.Family) error {
 			continue
 		}
 		wrapper := filepath.Join(dir, f.Name+"_entries.cc")
-		if err := replace(wrapper, []byte(emulatedWrappers(f, entries))); err != nil {
+		if err := replace(wrapper, []byte(source.Emulated(f, entries))); err != nil {
 			return err
 		}
 		add(wrapper, f.Name)
@@ -91,11 +92,11 @@ func emulated(o options, families []kernels.Family) error {
 // compile makes an object, unless it is of these very sources and flags.
 func (x *object) compile(o options) error {
 	flags := append([]string{fmt.Sprintf("-DTANDEM_ARCH=%d", o.arch), "-I" + host, "-I" + o.kernels}, hostFlags...)
-	files, err := sources(x.source, host, o.kernels)
+	files, err := source.Files(x.source, host, o.kernels)
 	if err != nil {
 		return err
 	}
-	sum, err := digest(files, append(flags, o.cxx)...)
+	sum, err := source.Digest(files, append(flags, o.cxx)...)
 	if err != nil {
 		return err
 	}

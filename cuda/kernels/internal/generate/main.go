@@ -27,6 +27,7 @@ type options struct {
 	cxx      string
 	images   string
 	nvcc     string
+	check    string
 	only     map[string]bool // families; empty: all
 	force    bool
 	jobs     int
@@ -42,6 +43,7 @@ func main() {
 	flag.StringVar(&o.cxx, "cxx", "g++", "compiler for the emulator")
 	flag.StringVar(&o.images, "images", "", "folder for the images")
 	flag.StringVar(&o.nvcc, "nvcc", "nvcc", "compiler for the images")
+	flag.StringVar(&o.check, "check", "", "folder of images that must be the same as those made")
 	flag.StringVar(&only, "only", "", "families to compile, with commas between")
 	flag.BoolVar(&o.force, "force", false, "compile what has not changed, too")
 	flag.IntVar(&o.jobs, "j", 2, "compilers at a time")
@@ -62,12 +64,6 @@ func run(o options) error {
 	if err := os.MkdirAll(o.build, 0o755); err != nil {
 		return err
 	}
-	unlock, err := lock(filepath.Join(o.build, "lock"))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-
 	text, families, err := structs(kernels.Families())
 	if text == nil {
 		return err
@@ -79,12 +75,25 @@ func run(o options) error {
 		return err
 	}
 	if o.emulated != "" {
-		err = errors.Join(err, emulated(o, families))
+		err = errors.Join(err, locked(o, "emulated", func() error { return emulated(o, families) }))
 	}
 	if o.images != "" {
-		err = errors.Join(err, images(o, families))
+		err = errors.Join(err, locked(o, "images", func() error { return images(o, families) }))
+	}
+	if o.check != "" && err == nil {
+		err = check(o.images, o.check)
 	}
 	return err
+}
+
+// locked runs f while no other generator does the same in the folder.
+func locked(o options, what string, f func() error) error {
+	unlock, err := lock(filepath.Join(o.build, what+".lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return f()
 }
 
 // replace writes a file, unless it has that content already: what is newer is compiled
