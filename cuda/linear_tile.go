@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
@@ -16,6 +17,7 @@ import (
 type product struct {
 	a                   prepared
 	items, lines, width int // rows: items·lines·width
+	whole               int // rows of a whole item, if it may come in parts, which have the same bits; 0: no matter
 	line, step, segment int // elements of a from a line of rows, a row, a segment to the next
 
 	w               halves
@@ -42,32 +44,52 @@ func (p *product) rows() int { return p.items * p.lines * p.width }
 
 // tile emits the launches of a product.
 func (c *compiler) tile(p product, cost pass.Cost) error {
-	columns := p.columns.Len()
-	if p.rows() == 0 || columns <= 0 {
+	if p.rows() == 0 || p.columns.Len() <= 0 {
 		return nil
 	}
 	if err := p.check(); err != nil {
 		return err
 	}
-	t := chooseTile(p.rows(), columns, p.segments*ceilDiv(p.depth, kernels.TileDepth), p.parts())
-	if t.splits > 1 {
-		return c.tileSplit(p, t, cost)
+	ways, rule := tileWays(&p, c.d.attributes.sms, c.has)
+	names := make([]string, len(ways))
+	for i, t := range ways {
+		names[i] = t.String()
 	}
-	k := c.call(t.name(p.parts()))
+	name, why := c.choose(p.boundary(), rule, names...)
+	t := ways[slices.Index(names, name)]
+	switch {
+	case t.wide.Columns > 0:
+		return c.tileWide(p, t, why, cost)
+	case t.splits > 1:
+		return c.tileSplit(p, t, why, cost)
+	}
+	k := c.call(t.kernel(p.parts()))
 	args := p.args(k)
 	args.Splits = 1
 	p.results(k, &args)
-	return run(k.because("%s", t.why), args, t.grid(p.rows(), columns), t.shared(p.parts(), c.d.attributes.capability), cost)
+	return run(k.because("%v: %s", t, why), args, t.grid(p.rows(), p.columns.Len()), t.shared(p.parts(), c.d.attributes.capability), cost)
 }
 
+// boundary names a product for the tune file.
+func (p *product) boundary() string {
+	name := fmt.Sprintf("product %d×%d×%d in %d", p.rows(), p.columns.Len(), p.segments*p.depth, p.parts())
+	if !p.straight() {
+		name += " over images"
+	}
+	return name
+}
+
+// straight reports whether the rows of an item, and the sum, go on in equal steps.
+func (p *product) straight() bool { return p.lines == 1 && p.segments == 1 }
+
 // tileSplit emits a product whose sum is made in parts, and what adds them.
-func (c *compiler) tileSplit(p product, t tileChoice, cost pass.Cost) error {
+func (c *compiler) tileSplit(p product, t tileChoice, why string, cost pass.Cost) error {
 	rows, columns := p.rows(), p.columns.Len()
 	sums := c.temporary(4 * t.splits * rows * columns)
-	k := c.call(t.name(p.parts()))
+	k := c.call(t.kernel(p.parts()))
 	args := p.args(k)
 	args.Splits, args.Sums = uint32(t.splits), kernels.F32(k.to(sums))
-	if err := run(k.because("%s", t.why), args, t.grid(rows, columns), t.shared(p.parts(), c.d.attributes.capability), cost); err != nil {
+	if err := run(k.because("%v: %s", t, why), args, t.grid(rows, columns), t.shared(p.parts(), c.d.attributes.capability), cost); err != nil {
 		return err
 	}
 	k = c.call("tile_sum")
@@ -146,54 +168,3 @@ func (p *product) results(k *call, a *kernels.Tile) {
 	}
 	a.Epilogue = epilogue(p.epilogue)
 }
-
-// A tileChoice is how the blocks of a product divide it.
-type tileChoice struct {
-	rows, columns, threads int
-	splits                 int
-	why                    string
-}
-
-// chooseTile decides by the shape alone, so that a sum has the same order on every
-// device: the largest tile of which there are enough for a large GPU, and if even the
-// smallest are too few and the sum is long, blocks for parts of it.
-func chooseTile(rows, columns, steps, parts int) tileChoice {
-	const enough = 120 // blocks that keep a large GPU busy
-	count := func(r, c int) int { return ceilDiv(rows, r) * ceilDiv(columns, c) }
-	t := tileChoice{rows: 64, columns: 64, threads: 128, splits: 1}
-	switch {
-	case columns <= 32 && count(128, 32) >= enough:
-		t.rows, t.columns = 128, 32
-		t.why = fmt.Sprintf("%d columns", columns)
-	case count(128, 128) >= enough && rows > 64 && columns > 64:
-		t.rows, t.columns, t.threads = 128, 128, 256
-		t.why = fmt.Sprintf("%d tiles", count(128, 128))
-	default:
-		const least = 16 // steps that pay the addition of a part
-		tiles := count(64, 64)
-		t.why = fmt.Sprintf("%d small tiles", tiles)
-		if s := min(enough/max(tiles, 1), steps/least, 16); s > 1 {
-			t.splits = s
-			t.why += fmt.Sprintf(" in %d parts", s)
-		}
-	}
-	return t
-}
-
-func (t tileChoice) name(parts int) string {
-	return fmt.Sprintf("tile_%dx%d_%d", t.rows, t.columns, parts)
-}
-
-func (t tileChoice) grid(rows, columns int) grid {
-	return grid{ceilDiv(rows, t.rows) * ceilDiv(columns, t.columns), t.splits, 1}
-}
-
-func (t tileChoice) shared(parts, capability int) int {
-	return kernels.TileShared(t.rows, t.columns, parts, capability)
-}
-
-// ceilDiv returns a/b, rounded up.
-func ceilDiv(a, b int) int { return (a + b - 1) / b }
-
-// roundUp returns the next multiple of b.
-func roundUp(a, b int) int { return ceilDiv(a, b) * b }
