@@ -26,6 +26,7 @@ var hostFlags = []string{
 // An object is a file to compile for the emulator.
 type object struct {
 	source, object string
+	family         kernels.Family // zero: of the emulator itself
 	err            error
 }
 
@@ -37,15 +38,15 @@ func emulated(o options, families []kernels.Family) error {
 		return err
 	}
 	var all []*object
-	add := func(source, name string) {
-		all = append(all, &object{source: source, object: filepath.Join(dir, name+".o")})
+	add := func(f kernels.Family, source, name string) {
+		all = append(all, &object{source: source, object: filepath.Join(dir, name+".o"), family: f})
 	}
 	hosts, err := filepath.Glob(filepath.Join(host, "*.cc"))
 	if err != nil {
 		return err
 	}
 	for _, h := range hosts {
-		add(h, "host_"+strings.TrimSuffix(filepath.Base(h), ".cc"))
+		add(kernels.Family{}, h, "host_"+strings.TrimSuffix(filepath.Base(h), ".cc"))
 	}
 	for _, f := range families {
 		var entries []kernels.Entry
@@ -61,7 +62,7 @@ func emulated(o options, families []kernels.Family) error {
 		if err := replace(wrapper, []byte(source.Emulated(f, entries))); err != nil {
 			return err
 		}
-		add(wrapper, f.Name)
+		add(f, wrapper, f.Name)
 	}
 
 	tokens := make(chan struct{}, o.jobs)
@@ -96,7 +97,7 @@ func (x *object) compile(o options) error {
 	if err != nil {
 		return err
 	}
-	sum, err := source.Digest(files, append(flags, o.cxx)...)
+	sum, err := source.Digest(x.family, files, append(flags, o.cxx)...)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,10 @@ func images(o options, families []kernels.Family) error {
 	if err := os.MkdirAll(o.images, 0o755); err != nil {
 		return err
 	}
+	var err error
+	if o.nvcc, err = findNVCC(o.nvcc); err != nil {
+		return err
+	}
 	toolchain, err := versions(o.nvcc)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/tandem-gpu/tandem/cuda/kernels"
+	"github.com/tandem-gpu/tandem/cuda/kernels/internal/source"
 )
 
 type options struct {
@@ -64,11 +65,11 @@ func run(o options) error {
 	if err := os.MkdirAll(o.build, 0o755); err != nil {
 		return err
 	}
-	text, families, err := structs(kernels.Families())
+	text, families, err := source.Structs(kernels.Families())
 	if text == nil {
 		return err
 	}
-	if err := replace(filepath.Join(o.kernels, "args.cuh"), text); err != nil {
+	if err := replace(filepath.Join(o.kernels, source.ArgsFile), text); err != nil {
 		return err
 	}
 	if err := replace(filepath.Join(o.kernels, "wgmma.cuh"), []byte(warpgroups())); err != nil {

@@ -125,14 +125,25 @@ func number(s string) int {
 
 var release = regexp.MustCompile(`V(\d+\.\d+\.\d+)`)
 
-// versions returns those of the packages that the compiler is made of, if it was installed
-// as packages, and its own.
-func versions(nvcc string) (map[string]string, error) {
-	path, err := exec.LookPath(nvcc)
-	if err != nil {
-		return nil, fmt.Errorf("nvcc: %w; make nvcc installs it", err)
+// findNVCC returns the compiler's path, absolute and without links: it looks for its parts
+// beside it.
+func findNVCC(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		path, err = filepath.Abs(path)
 	}
-	out, err := exec.Command(path, "--version").Output()
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("nvcc: %w; make nvcc installs it", err)
+	}
+	return path, nil
+}
+
+// versions returns that of the compiler, and, if it was installed as packages, theirs.
+func versions(nvcc string) (map[string]string, error) {
+	out, err := exec.Command(nvcc, "--version").Output()
 	if err != nil {
 		return nil, fmt.Errorf("nvcc --version: %w", err)
 	}
@@ -141,10 +152,7 @@ func versions(nvcc string) (map[string]string, error) {
 		return nil, fmt.Errorf("nvcc --version: no version in %q", out)
 	}
 	all := map[string]string{"nvcc": string(m[1])}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return nil, err
-	}
-	packages, err := filepath.Glob(filepath.Join(filepath.Dir(path), "../../..", "nvidia_*.dist-info"))
+	packages, err := filepath.Glob(filepath.Join(filepath.Dir(nvcc), "../../..", "nvidia_*.dist-info"))
 	if err != nil {
 		return nil, err
 	}

@@ -73,10 +73,23 @@ func Files(file string, folders ...string) ([]string, error) {
 	return all, nil
 }
 
-// Digest returns that of files, with their names, and of text.
-func Digest(files []string, text ...string) (string, error) {
+// ArgsFile is what [Structs] is written to.
+const ArgsFile = "args.cuh"
+
+// Digest returns that of files, with their names, and of text. Of the structs of
+// parameters only those count that the family's own entries take, lest a change in one
+// family makes all be compiled.
+func Digest(f kernels.Family, files []string, text ...string) (string, error) {
+	args, _, err := Structs([]kernels.Family{f})
+	if err != nil {
+		return "", err
+	}
 	h := sha256.New()
+	h.Write(args)
 	for _, name := range files {
+		if filepath.Base(name) == ArgsFile {
+			continue
+		}
 		b, err := os.ReadFile(name)
 		if err != nil {
 			return "", err
@@ -104,5 +117,5 @@ func FamilyDigest(folder string, f kernels.Family) (string, error) {
 			text = append(text, Wrappers(f, e))
 		}
 	}
-	return Digest(files, text...)
+	return Digest(f, files, text...)
 }
