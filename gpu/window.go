@@ -1,0 +1,138 @@
+package gpu
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// A binding holds less than a buffer may. An op of which no cut helps against that runs
+// in windows: each dispatch binds the rows that its workgroups touch.
+
+// window returns some rows of a view as lines that kernels address as if all rows were
+// bound: row 0 lies so far before the binding that its shift is below zero. Kernels
+// count in 32 bits, where that wraps. Of several items all rows are wanted.
+func (c *compiler) window(v pass.View, batch int, rows pass.Span, cols int, write bool) lines {
+	before := rows.From * v.RowStride
+	l := c.lines(v.At(before), batch, rows.Len(), cols, write)
+	l.shift -= before
+	l.single = l.single && before == 0
+	return l
+}
+
+// holds reports whether one binding holds some rows of a view.
+func (c *compiler) holds(v pass.View, batch int, rows pass.Span, cols int) bool {
+	return c.fits(pass.Arg{View: v.At(rows.From * v.RowStride), Batch: batch, Rows: rows.Len(), Cols: cols})
+}
+
+// runs cuts units of work by halves into runs that fit; ok is false if there is a unit
+// that does not.
+func runs(units pass.Span, fit func(pass.Span) bool) (list []pass.Span, ok bool) {
+	if fit(units) {
+		return []pass.Span{units}, true
+	}
+	if units.Len() < 2 {
+		return nil, false
+	}
+	half := units.From + units.Len()/2
+	left, ok := runs(pass.Span{From: units.From, To: half}, fit)
+	if !ok {
+		return nil, false
+	}
+	right, ok := runs(pass.Span{From: half, To: units.To}, fit)
+	return append(left, right...), ok
+}
+
+// inWindows compiles an op of which an argument exceeds a binding, if its family can
+// bind a part of it.
+func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
+	var units map[string]int // rows of an argument that one dispatch must see
+	switch op := step.Op.(type) {
+	case pass.Permute:
+		return true, c.whole(step)
+	case pass.GroupNorm:
+		chunk, _ := groupChunks(op)
+		units = map[string]int{"X": chunk, "Y": chunk}
+	default:
+		return false, nil
+	}
+	var far []pass.Arg
+	for _, a := range step.Args {
+		unit, ok := units[a.Name]
+		switch {
+		case a.Batch > 1:
+			return false, nil
+		case ok && !c.holds(a.View, 1, pass.Span{To: min(unit, a.Rows)}, a.Cols):
+			far = append(far, a)
+		case !ok && !c.fits(a):
+			return false, nil
+		}
+	}
+	if len(far) > 0 {
+		return true, c.gathered(step, far)
+	}
+	return true, c.whole(step)
+}
+
+// gathered compiles an op with copies of arguments whose rows are so far apart that one
+// binding holds too few of them.
+func (c *compiler) gathered(step pass.Checked, far []pass.Arg) error {
+	op := reflect.New(reflect.TypeOf(step.Op)).Elem()
+	op.Set(reflect.ValueOf(step.Op))
+	copies := map[pass.View]pass.View{}
+	var in, out []pass.Op
+	for _, a := range far {
+		if a.View.RowStride == a.Cols {
+			return c.tooLarge(a)
+		}
+		to, ok := copies[a.View]
+		if !ok {
+			n := a.Rows * a.Cols
+			if 4*uint64(n) > c.limits.MaxBufferSize {
+				return c.tooLarge(a)
+			}
+			to = c.keep(n, a.View.Buffer.Type()).View()
+			copies[a.View] = to
+		}
+		if a.Access&pass.Read != 0 {
+			in = append(in, pass.Copy{From: a.View, To: to, Rows: a.Rows, Cols: a.Cols})
+		}
+		if a.Access&pass.Write != 0 {
+			out = append(out, pass.Copy{From: to, To: a.View, Rows: a.Rows, Cols: a.Cols})
+		}
+		op.FieldByName(a.Name).Set(reflect.ValueOf(to))
+	}
+	for _, op := range append(append(in, op.Interface().(pass.Op)), out...) {
+		part, err := pass.Check(op)
+		if err == nil {
+			err = c.op(part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, to := range copies {
+		c.drop(to.Buffer)
+	}
+	return nil
+}
+
+// keep returns scratch memory of n elements as a buffer, until it is dropped.
+func (c *compiler) keep(n int, t pass.DType) pass.Buffer {
+	o := c.scratch(n)
+	c.extra.kept[o.scratch-1] = true
+	// No device is number 0, so that no other buffer has this name.
+	return pass.MakeBuffer(pass.Ref{ID: uint32(o.scratch)}, t, n)
+}
+
+func (c *compiler) drop(b pass.Buffer) {
+	i := b.Ref().ID - 1
+	c.extra.kept[i], c.extra.lent[i] = false, false
+}
+
+// tooLarge is the error of an argument that cannot be bound.
+func (c *compiler) tooLarge(a pass.Arg) error {
+	return fmt.Errorf("%s: %d bytes exceed the device's %d for one binding and the op cannot be cut further: %w",
+		a.Name, 4*span(a), c.limits.MaxStorageBindingSize, pass.ErrUnsupported)
+}

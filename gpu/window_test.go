@@ -1,0 +1,42 @@
+package gpu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/passtest/cases"
+)
+
+// Single items larger than a binding: right, and with the same bits as on a device whose
+// bindings hold them.
+func TestItemsLargerThanABinding(t *testing.T) {
+	t.Parallel()
+	plain := newBench(t, driver.DeviceConfig{}, nil)
+	small := newBench(t, driver.DeviceConfig{Limits: driver.Limits{MaxStorageBindingSize: 64 << 10}}, nil)
+	more := map[string]int{}
+	for _, c := range []cases.Case{
+		groupNormCase(1, 1501, 36, 100),
+		inPlace(groupNormCase(2, 901, 52, 100)),
+		groupNormCase(1, 30000, 1, 10),
+		groupNormCase(30, 1100, 1, 10), // interleaved, a chunk of rows exceeds a binding
+		permuteCase([4]int{1, 1, 301, 170}, [4]int{0, 1, 3, 2}),
+		permuteCase([4]int{1, 13, 40, 36}, [4]int{0, 2, 1, 3}),
+		permuteCase([4]int{5, 33, 4, 70}, [4]int{1, 3, 2, 0}),
+		permuteCase([4]int{3, 2, 21000, 3}, [4]int{3, 1, 2, 0}),
+		permuteCase([4]int{1, 1, 1, 40000}, [4]int{0, 3, 1, 2}),
+	} {
+		for _, l := range []cases.Layout{cases.Dense, cases.Awkward, cases.Interleaved} {
+			whole := plain.run(t, c, l)
+			count := len(plain.dispatches)
+			require.Equal(t, whole, small.run(t, c, l), "%s: %v", c.Name, l)
+			more[c.Op.Name()] += len(small.dispatches) - count
+		}
+	}
+	for op, n := range more {
+		require.Positive(t, n, op)
+	}
+}
+
+var _ = pass.None
