@@ -12,12 +12,12 @@ import (
 
 // window returns some rows of a view as lines that kernels address as if all rows were
 // bound: row 0 lies so far before the binding that its shift is below zero. Kernels
-// count in 32 bits, where that wraps. Of several items all rows are wanted.
+// count in 32 bits, where that wraps.
 func (c *compiler) window(v pass.View, batch int, rows pass.Span, cols int, write bool) lines {
 	before := rows.From * v.RowStride
 	l := c.lines(v.At(before), batch, rows.Len(), cols, write)
 	l.shift -= before
-	l.single = l.single && before == 0
+	l.single = false
 	return l
 }
 
@@ -51,6 +51,9 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 	switch op := step.Op.(type) {
 	case pass.Permute:
 		return true, c.whole(step)
+	case pass.Conv1D:
+		v := c.convolution(op)
+		units = map[string]int{"X": v.reach(), "Y": 1}
 	case pass.GroupNorm:
 		chunk, _ := groupChunks(op)
 		units = map[string]int{"X": chunk, "Y": chunk}

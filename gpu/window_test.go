@@ -21,6 +21,10 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		inPlace(groupNormCase(2, 901, 52, 100)),
 		groupNormCase(1, 30000, 1, 10),
 		groupNormCase(30, 1100, 1, 10), // interleaved, a chunk of rows exceeds a binding
+		convCase(1, 3001, 6, 7),
+		convCase(2, 30001, 1, 3),
+		pooledCase(1, 9001, 4, 5),
+		convCase(40, 600, 4, 3), // interleaved
 		permuteCase([4]int{1, 1, 301, 170}, [4]int{0, 1, 3, 2}),
 		permuteCase([4]int{1, 13, 40, 36}, [4]int{0, 2, 1, 3}),
 		permuteCase([4]int{5, 33, 4, 70}, [4]int{1, 3, 2, 0}),
@@ -39,4 +43,8 @@ func TestItemsLargerThanABinding(t *testing.T) {
 	}
 }
 
-var _ = pass.None
+func pooledCase(batch, in, channels, out int) cases.Case {
+	w := pass.ConvWeights{Weight: randomTensor("w", 0.2, out, channels, 7)}
+	return cases.Case{Name: "conv-pooled", Op: pass.Conv1D{Batch: batch, In: in, Stride: 3, PadLeft: 4, PadRight: 9, Abs: true, Pool: 3},
+		Inputs: []cases.Tensor{randomInput("X", batch, in, channels)}, Params: []cases.Param{{Field: "W", Weights: w}}, Outputs: []string{"Y"}}
+}
