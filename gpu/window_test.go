@@ -23,6 +23,7 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		groupNormCase(30, 1100, 1, 10), // interleaved, a chunk of rows exceeds a binding
 		convCase(1, 3001, 6, 7),
 		convCase(2, 30001, 1, 3),
+		mirroredCase(3001, 6, 2400, 1500),
 		pooledCase(1, 9001, 4, 5),
 		convCase(40, 600, 4, 3), // interleaved
 		permuteCase([4]int{1, 1, 301, 170}, [4]int{0, 1, 3, 2}),
@@ -41,6 +42,15 @@ func TestItemsLargerThanABinding(t *testing.T) {
 	for op, n := range more {
 		require.Positive(t, n, op)
 	}
+}
+
+// mirroredCase is a convolution with so much padding that windows lie in it.
+func mirroredCase(in, channels, left, right int) cases.Case {
+	c := convCase(1, in, channels, 3)
+	op := c.Op.(pass.Conv1D)
+	op.PadLeft, op.PadRight = left, right
+	c.Op = op
+	return c
 }
 
 func pooledCase(batch, in, channels, out int) cases.Case {
