@@ -219,14 +219,9 @@ func (f *fuzzer) addAll(c cases.Case, inputs map[string]*fuzzValue, names []stri
 	return s
 }
 
-// inPlace lets a step begin with a copy of a value where its first output comes to lie,
-// which the op has as the argument of the given name, be it the output itself or an
-// input in the same view.
-func (s *fuzzStep) inPlace(before *fuzzValue, argument string) {
-	s.over(0, before, argument)
-}
-
-// over is inPlace for any output.
+// over lets a step begin with a copy of a value where an output comes to lie, which the op
+// has as the argument of the given name, be it the output itself or an input in the same
+// view.
 func (s *fuzzStep) over(output int, before *fuzzValue, argument string) {
 	if name := s.c.Outputs[output]; name != argument {
 		if s.c.Same == nil {
