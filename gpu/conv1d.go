@@ -57,14 +57,22 @@ func (c *compiler) convolution(op pass.Conv1D) convolution {
 	return convolution{op: op, shape: c.plan.Param(op.W).(*param).shape.(pass.ConvShape)}
 }
 
-// read returns the input steps that some output steps may read, padding with mirrored
-// steps included: those beyond the end of an item lie up to 2·PadRight before them.
+// read returns the input steps that some output steps may read, those in place of mirrored
+// padding included. Where an item ends may be known on the device only: the step that is
+// read in place of one beyond the end lies up to 2·PadRight before that.
 func (v *convolution) read(out pass.Span) pass.Span {
 	op := v.op
 	s := pass.Span{From: out.From*op.Pool*op.Stride - op.PadLeft, To: (out.To*op.Pool-1)*op.Stride - op.PadLeft + v.shape.Kernel}
 	if op.Padding == pass.PadReflect {
-		s.To = max(s.To, 1-s.From)
-		s.From -= 2 * op.PadRight
+		first := s.From - 2*op.PadRight
+		if op.Batch == 1 && op.Lengths.View().IsZero() {
+			end := op.In
+			for _, n := range op.Lengths.Fixed() {
+				end = n
+			}
+			first = min(s.From, 2*(end-1)-(s.To-1))
+		}
+		s.From, s.To = first, max(s.To, 1-s.From)
 	}
 	s.From = min(max(s.From, 0), op.In-1)
 	s.To = max(min(s.To, op.In), s.From+1)
@@ -75,7 +83,7 @@ func (v *convolution) read(out pass.Span) pass.Span {
 func (v *convolution) reach() int {
 	n := v.op.Pool*v.op.Stride + v.shape.Kernel
 	if v.op.Padding == pass.PadReflect {
-		n += 2 * (v.op.PadLeft + v.op.PadRight)
+		n += v.op.PadLeft + 2*v.op.PadRight
 	}
 	return n
 }

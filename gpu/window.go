@@ -66,7 +66,7 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 		switch {
 		case a.Batch > 1:
 			return false, nil
-		case ok && !c.holds(a.View, 1, pass.Span{To: min(unit, a.Rows)}, a.Cols):
+		case ok && a.View.RowStride > a.Cols && !c.holds(a.View, 1, pass.Span{To: min(unit, a.Rows)}, a.Cols):
 			far = append(far, a)
 		case !ok && !c.fits(a):
 			return false, nil
@@ -86,9 +86,6 @@ func (c *compiler) gathered(step pass.Checked, far []pass.Arg) error {
 	copies := map[pass.View]pass.View{}
 	var in, out []pass.Op
 	for _, a := range far {
-		if a.View.RowStride == a.Cols {
-			return c.tooLarge(a)
-		}
 		to, ok := copies[a.View]
 		if !ok {
 			n := a.Rows * a.Cols

@@ -23,7 +23,8 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		groupNormCase(30, 1100, 1, 10), // interleaved, a chunk of rows exceeds a binding
 		convCase(1, 3001, 6, 7),
 		convCase(2, 30001, 1, 3),
-		mirroredCase(3001, 6, 2400, 1500),
+		mirroredCase(3001, 10, 2400, 1500, false),
+		mirroredCase(3001, 6, 2400, 900, true),
 		pooledCase(1, 9001, 4, 5),
 		convCase(40, 600, 4, 3), // interleaved
 		permuteCase([4]int{1, 1, 301, 170}, [4]int{0, 1, 3, 2}),
@@ -45,11 +46,13 @@ func TestItemsLargerThanABinding(t *testing.T) {
 }
 
 // mirroredCase is a convolution with so much padding that windows lie in it.
-func mirroredCase(in, channels, left, right int) cases.Case {
+func mirroredCase(in, channels, left, right int, onDevice bool) cases.Case {
 	c := convCase(1, in, channels, 3)
 	op := c.Op.(pass.Conv1D)
 	op.PadLeft, op.PadRight = left, right
-	c.Op = op
+	if c.Op = op; onDevice {
+		c = with32(c, "Lengths", uint32(in-300))
+	}
 	return c
 }
 
