@@ -72,7 +72,7 @@ func (v *convolution) read(out pass.Span) pass.Span {
 			}
 			first = min(s.From, 2*(end-1)-(s.To-1))
 		}
-		s.From, s.To = first, max(s.To, 1-s.From)
+		s.From, s.To = max(first, 1-s.To), max(s.To, 1-s.From)
 	}
 	s.From = min(max(s.From, 0), op.In-1)
 	s.To = max(min(s.To, op.In), s.From+1)

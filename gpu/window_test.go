@@ -23,7 +23,7 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		groupNormCase(30, 1100, 1, 10), // interleaved, a chunk of rows exceeds a binding
 		convCase(1, 3001, 6, 7),
 		convCase(2, 30001, 1, 3),
-		mirroredCase(3001, 8, 2400, 1500, false),
+		mirroredCase(3001, 9, 2400, 1500, false),
 		mirroredCase(3001, 6, 2400, 900, true),
 		pooledCase(1, 9001, 4, 5),
 		convCase(40, 600, 4, 3), // interleaved
