@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -51,6 +52,11 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 	switch op := step.Op.(type) {
 	case pass.Permute:
 		return true, c.whole(step)
+	case pass.PoolNorm:
+		if op.Batch > 1 {
+			return false, nil
+		}
+		return true, c.whole(step)
 	case pass.Conv1D:
 		v := c.convolution(op)
 		units = map[string]int{"X": v.reach(), "Y": 1}
@@ -83,39 +89,73 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 func (c *compiler) gathered(step pass.Checked, far []pass.Arg) error {
 	op := reflect.New(reflect.TypeOf(step.Op)).Elem()
 	op.Set(reflect.ValueOf(step.Op))
-	copies := map[pass.View]pass.View{}
-	var in, out []pass.Op
+	var copies []gathering
 	for _, a := range far {
-		to, ok := copies[a.View]
-		if !ok {
-			n := a.Rows * a.Cols
-			if 4*uint64(n) > c.limits.MaxBufferSize {
-				return c.tooLarge(a)
+		i := slices.IndexFunc(copies, func(g gathering) bool { return g.arg.View == a.View })
+		if i < 0 {
+			g, err := c.gather(a)
+			if err != nil {
+				return err
 			}
-			to = c.keep(n, a.View.Buffer.Type()).View()
-			copies[a.View] = to
+			i, copies = len(copies), append(copies, g)
 		}
-		if a.Access&pass.Read != 0 {
-			in = append(in, pass.Copy{From: a.View, To: to, Rows: a.Rows, Cols: a.Cols})
-		}
-		if a.Access&pass.Write != 0 {
-			out = append(out, pass.Copy{From: to, To: a.View, Rows: a.Rows, Cols: a.Cols})
-		}
-		op.FieldByName(a.Name).Set(reflect.ValueOf(to))
+		copies[i].arg.Access |= a.Access
+		op.FieldByName(a.Name).Set(reflect.ValueOf(copies[i].to))
 	}
-	for _, op := range append(append(in, op.Interface().(pass.Op)), out...) {
-		part, err := pass.Check(op)
-		if err == nil {
-			err = c.op(part)
-		}
-		if err != nil {
+	for _, g := range copies {
+		if err := g.in(c); err != nil {
 			return err
 		}
 	}
-	for _, to := range copies {
-		c.drop(to.Buffer)
+	part, err := pass.Check(op.Interface().(pass.Op))
+	if err == nil {
+		err = c.op(part)
 	}
-	return nil
+	for _, g := range copies {
+		if err == nil {
+			err = g.out(c)
+		}
+	}
+	return err
+}
+
+// A gathering is an argument of one item with a copy of its rows that lie one after the
+// other.
+type gathering struct {
+	arg pass.Arg
+	to  pass.View
+}
+
+// gather makes room for a copy, which in fills and out brings back.
+func (c *compiler) gather(a pass.Arg) (gathering, error) {
+	n := a.Rows * a.Cols
+	if 4*uint64(n) > c.limits.MaxBufferSize {
+		return gathering{}, c.tooLarge(a)
+	}
+	return gathering{a, c.keep(n, a.View.Buffer.Type()).View().Rows(a.Cols)}, nil
+}
+
+func (g gathering) in(c *compiler) error {
+	if g.arg.Access&pass.Read == 0 {
+		return nil
+	}
+	return c.copied(g.arg.View, g.to, g.arg)
+}
+
+func (g gathering) out(c *compiler) error {
+	defer c.drop(g.to.Buffer)
+	if g.arg.Access&pass.Write == 0 {
+		return nil
+	}
+	return c.copied(g.to, g.arg.View, g.arg)
+}
+
+func (c *compiler) copied(from, to pass.View, a pass.Arg) error {
+	step, err := pass.Check(pass.Copy{From: from, To: to, Rows: a.Rows, Cols: a.Cols})
+	if err != nil {
+		return err
+	}
+	return c.op(step)
 }
 
 // keep returns scratch memory of n elements as a buffer, until it is dropped.

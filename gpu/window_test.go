@@ -27,6 +27,11 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		mirroredCase(3001, 6, 2400, 900, true),
 		pooledCase(1, 9001, 4, 5),
 		convCase(40, 600, 4, 3), // interleaved
+		poolNormCase(pass.PoolNorm{}, 1, 5000, 7),
+		poolNormCase(pass.PoolNorm{Pool: 3, Abs: true, Epilogue: pass.Leaky(0.1)}, 2, 3001, 37),
+		poolNormCase(pass.PoolNorm{}, 1, 131, 301), // a chunk exceeds a binding
+		poolNormCase(pass.PoolNorm{Pool: 2, Lengths: pass.Fixed(repeat(900, 90)...)}, 90, 1301, 2),
+		with32(poolNormCase(pass.PoolNorm{Pool: 5}, 1, 9001, 2), "Lengths", 1501),
 		permuteCase([4]int{1, 1, 301, 170}, [4]int{0, 1, 3, 2}),
 		permuteCase([4]int{1, 13, 40, 36}, [4]int{0, 2, 1, 3}),
 		permuteCase([4]int{5, 33, 4, 70}, [4]int{1, 3, 2, 0}),
