@@ -19,8 +19,10 @@ const (
 	Fast      = 5e-3
 )
 
-// ends are the outputs at the end of a network. Margins are differences of logits.
-var ends = []string{"logits", "log_probabilities", "embeddings", "joint", "step_margins"}
+// ends are the outputs at the end of a network. Margins are none: they are held as tightly
+// as parts, though they are differences of logits after as many steps of a recurrence as
+// there are tokens.
+var ends = []string{"logits", "log_probabilities", "embeddings", "joint"}
 
 // Tolerance returns the largest error that an output may have. ".0" and the like, which
 // tell items of a batch apart, make no difference.
