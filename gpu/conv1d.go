@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/tandem-gpu/tandem/pass"
@@ -30,7 +29,7 @@ func (c *compiler) conv1d(op pass.Conv1D, cost pass.Cost) error {
 		return c.holds(op.X, op.Batch, v.read(s), v.shape.In) && c.holds(from(s), op.Batch, pass.Span{To: s.Len()}, v.shape.Out)
 	})
 	if !ok {
-		return fmt.Errorf("what a step reads exceeds the device's %d bytes for one binding: %w", c.limits.MaxStorageBindingSize, pass.ErrUnsupported)
+		return c.tooMuch("what a step reads")
 	}
 	for _, s := range windows {
 		v.x, v.cost = c.window(op.X, op.Batch, v.read(s), v.shape.In, false), share(cost, s.Len(), op.Out.Len())
@@ -57,26 +56,14 @@ func (c *compiler) convolution(op pass.Conv1D) convolution {
 	return convolution{op: op, shape: c.plan.Param(op.W).(*param).shape.(pass.ConvShape)}
 }
 
-// read returns the input steps that some output steps may read, those in place of mirrored
-// padding included. Where an item ends may be known on the device only: the step that is
-// read in place of one beyond the end lies up to 2·PadRight before that.
+// read returns the input steps that some output steps may read.
 func (v *convolution) read(out pass.Span) pass.Span {
 	op := v.op
 	s := pass.Span{From: out.From*op.Pool*op.Stride - op.PadLeft, To: (out.To*op.Pool-1)*op.Stride - op.PadLeft + v.shape.Kernel}
 	if op.Padding == pass.PadReflect {
-		first := s.From - 2*op.PadRight
-		if op.Batch == 1 && op.Lengths.View().IsZero() {
-			end := op.In
-			for _, n := range op.Lengths.Fixed() {
-				end = n
-			}
-			first = min(s.From, 2*(end-1)-(s.To-1))
-		}
-		s.From, s.To = max(first, 1-s.To), max(s.To, 1-s.From)
+		s = mirrored(s, op.PadRight, op.Batch, op.In, op.Lengths)
 	}
-	s.From = min(max(s.From, 0), op.In-1)
-	s.To = max(min(s.To, op.In), s.From+1)
-	return s
+	return within(s, op.In)
 }
 
 // reach returns how many input steps an output step reads at most.

@@ -42,7 +42,7 @@ func (c *compiler) groupnorm(op pass.GroupNorm, cost pass.Cost) error {
 		return c.holds(op.X, op.Batch, rows(s), op.Cols) && c.holds(op.Y, op.Batch, rows(s), op.Cols)
 	})
 	if !ok {
-		return fmt.Errorf("%d rows exceed the device's %d bytes for one binding: %w", chunk, c.limits.MaxStorageBindingSize, pass.ErrUnsupported)
+		return c.tooMuch(fmt.Sprintf("a chunk of %d rows", chunk))
 	}
 	g := groupNorm{op: op, bias: p.shape.(pass.NormShape).Bias, weights: whole(p.buffers[0]), lengths: lengths, parts: parts, chunk: chunk, chunks: chunks}
 	for _, entry := range []string{"moments", "apply"} {

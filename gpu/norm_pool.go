@@ -48,7 +48,7 @@ func (c *compiler) poolnorm(op pass.PoolNorm, cost pass.Cost) error {
 		return op.Batch > 1 || c.fitsScratch(momentWords*n.chunks*s.Len()) && c.fitsScratch(chunk)
 	})
 	if !ok {
-		return fmt.Errorf("%d rows exceed the device's %d bytes for one binding: %w", n.chunk*op.Pool, c.limits.MaxStorageBindingSize, pass.ErrUnsupported)
+		return c.tooMuch(fmt.Sprintf("a chunk of %d rows", n.chunk*op.Pool))
 	}
 	for _, s := range columns {
 		if err := n.columns(c, s); err != nil {

@@ -45,6 +45,28 @@ func runs(units pass.Span, fit func(pass.Span) bool) (list []pass.Span, ok bool)
 	return append(left, right...), ok
 }
 
+// mirrored returns the steps that may be read in place of some steps, which may lie before
+// and behind an item of n steps, or of fewer, with its padding. Where items end may be
+// known on the device only: what is read in place of a step beyond the end lies up to
+// 2·right before it.
+func mirrored(s pass.Span, right, batch, n int, lengths pass.Items) pass.Span {
+	first := s.From - 2*right
+	if batch == 1 && lengths.View().IsZero() {
+		for _, length := range lengths.Fixed() {
+			n = length
+		}
+		first = min(s.From, 2*(n-1)-(s.To-1))
+	}
+	return pass.Span{From: max(first, 1-s.To), To: max(s.To, 1-s.From)}
+}
+
+// within returns the steps of some that an item of n steps has, or if there are none some
+// step that it has.
+func within(s pass.Span, n int) pass.Span {
+	from := min(max(s.From, 0), n-1)
+	return pass.Span{From: from, To: max(min(s.To, n), from+1)}
+}
+
 // inWindows compiles an op of which an argument exceeds a binding, if its family can
 // bind a part of it.
 func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
@@ -60,6 +82,9 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 	case pass.Conv1D:
 		v := c.convolution(op)
 		units = map[string]int{"X": v.reach(), "Y": 1}
+	case pass.LogMel:
+		mels := c.plan.Param(op.W).(*param).shape.(pass.MelShape).Mels
+		units = map[string]int{"X": 1, "Y": max(melChunk, melValues/mels+2)}
 	case pass.GroupNorm:
 		chunk, _ := groupChunks(op)
 		units = map[string]int{"X": chunk, "Y": chunk}
@@ -72,7 +97,7 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 		switch {
 		case a.Batch > 1:
 			return false, nil
-		case ok && a.View.RowStride > a.Cols && !c.holds(a.View, 1, pass.Span{To: min(unit, a.Rows)}, a.Cols):
+		case ok && a.Rows > 1 && a.View.RowStride > a.Cols && !c.holds(a.View, 1, pass.Span{To: min(unit, a.Rows)}, a.Cols):
 			far = append(far, a)
 		case !ok && !c.fits(a):
 			return false, nil
@@ -175,4 +200,9 @@ func (c *compiler) drop(b pass.Buffer) {
 func (c *compiler) tooLarge(a pass.Arg) error {
 	return fmt.Errorf("%s: %d bytes exceed the device's %d for one binding and the op cannot be cut further: %w",
 		a.Name, 4*span(a), c.limits.MaxStorageBindingSize, pass.ErrUnsupported)
+}
+
+// tooMuch is the error of an op of which not even the smallest part can be bound.
+func (c *compiler) tooMuch(what string) error {
+	return fmt.Errorf("%s exceeds the device's %d bytes for one binding: %w", what, c.limits.MaxStorageBindingSize, pass.ErrUnsupported)
 }

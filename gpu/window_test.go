@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,13 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		poolNormCase(pass.PoolNorm{}, 1, 131, 301), // a chunk exceeds a binding
 		poolNormCase(pass.PoolNorm{Pool: 2, Lengths: pass.Fixed(repeat(900, 90)...)}, 90, 1301, 2),
 		with32(poolNormCase(pass.PoolNorm{Pool: 5}, 1, 9001, 2), "Lengths", 1501),
+		melCase(pass.MelWhisper, 1, 40000, 9),
+		with32(melCase(pass.MelWhisper, 2, 34567, 9), "Lengths", 30001, 34000),
+		melCase(pass.MelPerBin, 2, 40000, 9),
+		with32(melCase(pass.MelPerBin, 1, 50000, 9), "Lengths", 40003),
+		melCase(pass.MelMean, 1, 34000, 9),
+		melCase(pass.MelMean, 50, 34000, 1), // interleaved
+		melCase(pass.MelAsIs, 1, 70000, 9),
 		permuteCase([4]int{1, 1, 301, 170}, [4]int{0, 1, 3, 2}),
 		permuteCase([4]int{1, 13, 40, 36}, [4]int{0, 2, 1, 3}),
 		permuteCase([4]int{5, 33, 4, 70}, [4]int{1, 3, 2, 0}),
@@ -65,4 +73,15 @@ func pooledCase(batch, in, channels, out int) cases.Case {
 	w := pass.ConvWeights{Weight: randomTensor("w", 0.2, out, channels, 7)}
 	return cases.Case{Name: "conv-pooled", Op: pass.Conv1D{Batch: batch, In: in, Stride: 3, PadLeft: 4, PadRight: 9, Abs: true, Pool: 3},
 		Inputs: []cases.Tensor{randomInput("X", batch, in, channels)}, Params: []cases.Param{{Field: "W", Weights: w}}, Outputs: []string{"Y"}}
+}
+
+// melCase is a front end with mirrored padding and pre-emphasis.
+func melCase(n pass.MelNormal, batch, samples, mels int) cases.Case {
+	w := pass.MelWeights{Window: cases.Recipe("window", 1, 40, 0.5, 1), FFT: 64, Hop: 16, Mels: mels, Bank: cases.Recipe("bank", 1, mels*33, 0.5, 1),
+		PadLeft: 20, PadRight: 20, Padding: pass.PadReflect, PreEmphasis: 0.97, Log: pass.MelLn, Add: 1e-3, Normalise: n, NormaliseEps: 1e-5, DropLast: true}
+	if n == pass.MelWhisper {
+		w.Log = pass.MelLog10
+	}
+	return cases.Case{Name: fmt.Sprintf("logmel-%d-%dx%d-%d", n, batch, samples, mels), Op: pass.LogMel{Batch: batch, Samples: samples}, Outputs: []string{"Y"},
+		Inputs: []cases.Tensor{randomInput("X", batch, 1, samples)}, Params: []cases.Param{{Field: "W", Weights: w}}}
 }
