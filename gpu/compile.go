@@ -72,15 +72,29 @@ func (c *compiler) compile() error {
 	return nil
 }
 
-// op compiles one op, in parts if an argument is larger than one binding.
+// op compiles one op. If an argument is larger than one binding, that is in parts, of
+// which the argument is much smaller, or in windows, or in whatever parts there are.
 func (c *compiler) op(step pass.Checked) error {
-	cut, ok, err := c.cut(step)
-	if err != nil {
-		return err
-	}
+	large, ok := c.large(step)
 	if !ok {
 		return c.whole(step)
 	}
+	for _, most := range []int{span(large) * 3 / 4, span(large) - 1} {
+		if cut, ok, err := c.cut(step, large, most); ok || err != nil {
+			if err == nil {
+				err = c.inTwo(step, cut)
+			}
+			return err
+		}
+		if done, err := c.inWindows(step); done || err != nil {
+			return err
+		}
+	}
+	return c.tooLarge(large)
+}
+
+// inTwo compiles the halves of an op one after the other.
+func (c *compiler) inTwo(step pass.Checked, cut pass.Cut) error {
 	half := cut.Extent / 2
 	if half > cut.Grain {
 		half -= half % cut.Grain
@@ -97,7 +111,8 @@ func (c *compiler) op(step pass.Checked) error {
 	return nil
 }
 
-// whole compiles an op whose arguments fit their bindings.
+// whole compiles an op whose arguments fit their bindings, or of which every dispatch
+// binds what it needs.
 func (c *compiler) whole(step pass.Checked) error {
 	c.extra.release()
 	switch op := step.Op.(type) {
@@ -165,29 +180,32 @@ func (c *compiler) whole(step pass.Checked) error {
 	return fmt.Errorf("no kernel: %w", pass.ErrUnsupported)
 }
 
-// cut returns the axis along which an op must be cut because an argument is larger
-// than one binding, if there is such an argument.
-func (c *compiler) cut(step pass.Checked) (pass.Cut, bool, error) {
+// large returns an argument that is larger than one binding, if there is one.
+func (c *compiler) large(step pass.Checked) (pass.Arg, bool) {
 	for _, a := range step.Args {
-		if c.fits(a) {
+		if !c.fits(a) {
+			return a, true
+		}
+	}
+	return pass.Arg{}, false
+}
+
+// cut returns an axis along which half of an op spans at most so many elements of an
+// argument, if there is one.
+func (c *compiler) cut(step pass.Checked, large pass.Arg, most int) (pass.Cut, bool, error) {
+	for _, cut := range step.Op.Cuts() {
+		if cut.Extent < 2 {
 			continue
 		}
-		for _, cut := range step.Op.Cuts() {
-			if cut.Extent < 2 {
-				continue
-			}
-			half, err := pass.Part(step, cut.Axis, 0, cut.Extent/2)
-			if err != nil {
-				return cut, false, err
-			}
-			for _, b := range half.Args {
-				if b.Name == a.Name && span(b) < span(a) {
-					return cut, true, nil
-				}
+		half, err := pass.Part(step, cut.Axis, 0, cut.Extent/2)
+		if err != nil {
+			return cut, false, err
+		}
+		for _, a := range half.Args {
+			if a.Name == large.Name && span(a) <= most {
+				return cut, true, nil
 			}
 		}
-		return pass.Cut{}, false, fmt.Errorf("%s: %d bytes exceed the device's %d for one binding and the op cannot be cut further: %w",
-			a.Name, 4*span(a), c.limits.MaxStorageBindingSize, pass.ErrUnsupported)
 	}
 	return pass.Cut{}, false, nil
 }
@@ -212,7 +230,12 @@ func (c *compiler) align(first int) int {
 // bind returns the operand for the elements [first, end) of a buffer, and where in the
 // binding the first one is. An empty range still binds one element.
 func (c *compiler) bind(b pass.Buffer, first, end int, write bool) (o operand, shift uint32) {
-	o = operand{place: c.plan.Place(b), write: write, first: c.align(first), end: max(end, first+1)}
+	o = operand{write: write, first: c.align(first), end: max(end, first+1)}
+	if r := b.Ref(); r.Device == 0 {
+		o.scratch = int(r.ID) // see keep
+	} else {
+		o.place = c.plan.Place(b)
+	}
 	return o, uint32(first - o.first)
 }
 

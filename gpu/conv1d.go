@@ -9,22 +9,32 @@ import (
 
 // conv1d compiles a Conv1D as a product whose rows are the output steps of all items.
 func (c *compiler) conv1d(op pass.Conv1D, cost pass.Cost) error {
-	p := c.plan.Param(op.W).(*param)
-	s := p.shape.(pass.ConvShape)
-	layout, err := layConv(s, c.limits)
+	v := c.convolution(op)
+	layout, err := layConv(v.shape, c.limits)
 	if err != nil {
 		return err
 	}
 	if op.Out.Len() == 0 {
 		return nil
 	}
-	v := convolution{
-		op: op, shape: s, weights: matrix{layout, p.buffers}, cost: cost,
-		x: c.lines(op.X, op.Batch, op.In, s.In, false), y: c.lines(op.Y, op.Batch, op.Out.Len(), s.Out, true),
-		lengths: c.numbers(op.Lengths, op.Batch, func(int) int { return op.In }),
+	v.weights = matrix{layout, c.plan.Param(op.W).(*param).buffers}
+	v.lengths = c.numbers(op.Lengths, op.Batch, func(int) int { return op.In })
+	all := pass.Span{To: op.In}
+	if c.holds(op.X, op.Batch, all, v.shape.In) && c.holds(op.Y, op.Batch, pass.Span{To: op.Out.Len()}, v.shape.Out) {
+		v.x, v.cost = c.lines(op.X, op.Batch, op.In, v.shape.In, false), cost
+		return v.emit(c)
 	}
-	for i := range layout.pieces() {
-		if err := v.piece(c, i); err != nil {
+	from := func(s pass.Span) pass.View { return op.Y.At((s.From - op.Out.From) * op.Y.RowStride) }
+	windows, ok := runs(op.Out, func(s pass.Span) bool {
+		return c.holds(op.X, op.Batch, v.read(s), v.shape.In) && c.holds(from(s), op.Batch, pass.Span{To: s.Len()}, v.shape.Out)
+	})
+	if !ok {
+		return c.tooMuch("what a step reads")
+	}
+	for _, s := range windows {
+		v.x, v.cost = c.window(op.X, op.Batch, v.read(s), v.shape.In, false), share(cost, s.Len(), op.Out.Len())
+		v.op.Out, v.op.Y = s, from(s)
+		if err := v.emit(c); err != nil {
 			return err
 		}
 	}
@@ -39,6 +49,41 @@ type convolution struct {
 	x, y    lines
 	lengths numbers
 	cost    pass.Cost
+}
+
+// convolution begins a Conv1D.
+func (c *compiler) convolution(op pass.Conv1D) convolution {
+	return convolution{op: op, shape: c.plan.Param(op.W).(*param).shape.(pass.ConvShape)}
+}
+
+// read returns the input steps that some output steps may read.
+func (v *convolution) read(out pass.Span) pass.Span {
+	op := v.op
+	s := pass.Span{From: out.From*op.Pool*op.Stride - op.PadLeft, To: (out.To*op.Pool-1)*op.Stride - op.PadLeft + v.shape.Kernel}
+	if op.Padding == pass.PadReflect {
+		s = mirrored(s, op.PadRight, op.Batch, op.In, op.Lengths)
+	}
+	return within(s, op.In)
+}
+
+// reach returns how many input steps an output step reads at most.
+func (v *convolution) reach() int {
+	n := v.op.Pool*v.op.Stride + v.shape.Kernel
+	if v.op.Padding == pass.PadReflect {
+		n += v.op.PadLeft + 2*v.op.PadRight
+	}
+	return n
+}
+
+// emit emits the dispatches for the output steps.
+func (v *convolution) emit(c *compiler) error {
+	v.y = c.lines(v.op.Y, v.op.Batch, v.op.Out.Len(), v.shape.Out, true)
+	for i := range v.weights.pieces() {
+		if err := v.piece(c, i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dense reports whether the values that an output step reads follow each other.

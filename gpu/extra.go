@@ -7,14 +7,12 @@ type extra struct {
 	scratch []int    // elements of each scratch buffer, undefined before a kernel writes them
 	fixed   []uint32 // one read-only buffer
 	lent    []bool   // scratch buffers that the op being compiled uses
+	kept    []bool   // those of them that the ops before and after it use too
 }
 
-// release lets the next op use all scratch buffers: ops run one after the other.
-func (e *extra) release() {
-	for i := range e.lent {
-		e.lent[i] = false
-	}
-}
+// release lets the next op use all scratch buffers that are not kept: ops run one after
+// the other.
+func (e *extra) release() { copy(e.lent, e.kept) }
 
 // lend returns the number of a scratch buffer of at least n elements that the op being
 // compiled does not use yet.
@@ -27,7 +25,7 @@ func (e *extra) lend(n int) int {
 	}
 	if best < 0 {
 		best = len(e.scratch)
-		e.scratch, e.lent = append(e.scratch, 0), append(e.lent, false)
+		e.scratch, e.lent, e.kept = append(e.scratch, 0), append(e.lent, false), append(e.kept, false)
 	}
 	e.scratch[best] = max(e.scratch[best], n)
 	e.lent[best] = true

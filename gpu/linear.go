@@ -162,14 +162,19 @@ func (c *compiler) biases(m product, columns pass.Span) (operand, uint32) {
 // on workgroups and on the work of one dispatch make it. The words between front and
 // back are the number after the last workgroup of the dispatch, and its first one.
 func (c *compiler) tiles(label string, k numbered, front []uint32, tiles int, back []uint32, cost pass.Cost) error {
-	most := min(tiles, int(c.limits.MaxWorkgroups)*int(c.limits.MaxWorkgroups))
+	return c.someTiles(label, k, front, pass.Span{To: tiles}, back, cost)
+}
+
+// someTiles is tiles for a part of the workgroups, whose cost is given.
+func (c *compiler) someTiles(label string, k numbered, front []uint32, tiles pass.Span, back []uint32, cost pass.Cost) error {
+	most := min(tiles.Len(), int(c.limits.MaxWorkgroups)*int(c.limits.MaxWorkgroups))
 	if c.budget > 0 && cost.FLOP > c.budget {
-		most = min(most, max(int(float64(tiles)*c.budget/cost.FLOP), 1))
+		most = min(most, max(int(float64(tiles.Len())*c.budget/cost.FLOP), 1))
 	}
-	for first := 0; first < tiles; first += most {
-		end := min(first+most, tiles)
+	for first := tiles.From; first < tiles.To; first += most {
+		end := min(first+most, tiles.To)
 		words := append(append(append([]uint32{}, front...), uint32(end), uint32(first)), back...)
-		if err := c.emit(label, k.kernel, k.operands, words, [3]int{end - first, 1, 1}, share(cost, end-first, tiles)); err != nil {
+		if err := c.emit(label, k.kernel, k.operands, words, [3]int{end - first, 1, 1}, share(cost, end-first, tiles.Len())); err != nil {
 			return err
 		}
 	}

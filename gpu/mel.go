@@ -16,11 +16,9 @@ func (c *compiler) logMel(op pass.LogMel, cost pass.Cost) error {
 	if op.Batch == 0 || m.frames == 0 {
 		return nil
 	}
-	m.x, m.y = c.lines(op.X, op.Batch, 1, op.Samples, false), c.lines(op.Y, op.Batch, m.frames, s.Mels, true)
 	m.lengths = c.numbers(op.Lengths, op.Batch, func(int) int { return op.Samples })
 	if s.Normalise == pass.MelWhisper {
 		m.largest = c.scratch(op.Batch * m.frames)
-		m.largest.write = true
 	}
 	if err := m.logarithms(cost); err != nil {
 		return err
@@ -35,7 +33,6 @@ type melFrames struct {
 	shape   pass.MelShape
 	frames  int
 	tables  operand
-	x, y    lines
 	largest operand // logarithm of each frame, if that is wanted
 	lengths numbers
 }
@@ -60,19 +57,80 @@ func (m *melFrames) dropped() uint32 {
 	return 0
 }
 
+// read returns the samples that some frames read.
+func (m *melFrames) read(frames pass.Span) pass.Span {
+	w := m.shape
+	s := pass.Span{From: frames.From*w.Hop - w.PadLeft, To: (frames.To-1)*w.Hop - w.PadLeft + w.Frame}
+	if m.reflects() {
+		s = mirrored(s, w.PadRight, m.op.Batch, m.op.Samples, m.op.Lengths)
+	}
+	s.From-- // for pre-emphasis
+	return within(s, m.op.Samples)
+}
+
+// samples binds those that some frames read, or if that is possible all.
+func (m *melFrames) samples(frames pass.Span) (x lines, ok bool) {
+	all := pass.Span{To: 1}
+	if m.c.holds(m.op.X, m.op.Batch, all, m.op.Samples) {
+		return m.c.lines(m.op.X, m.op.Batch, 1, m.op.Samples, false), true
+	}
+	v, s := m.op.X.Rows(1), m.read(frames)
+	if m.op.Batch > 1 || !m.c.holds(v, 1, s, 1) {
+		return lines{}, false
+	}
+	return m.c.window(v, 1, s, 1, false), true
+}
+
+// some cuts units of work, each of which has so many numbers or frames, into runs whose
+// frames fit a binding.
+func (m *melFrames) some(units int, frames func(pass.Span) pass.Span, fit func(frames pass.Span) bool) ([]pass.Span, error) {
+	list, ok := runs(pass.Span{To: units}, func(s pass.Span) bool {
+		return m.c.holds(m.op.Y, m.op.Batch, frames(s), m.shape.Mels) && fit(frames(s))
+	})
+	if !ok {
+		return nil, m.c.tooMuch("what a workgroup takes")
+	}
+	return list, nil
+}
+
 // logarithms emits a workgroup for each frame.
 func (m *melFrames) logarithms(cost pass.Cost) error {
+	windows, err := m.some(m.frames, func(s pass.Span) pass.Span { return s }, func(s pass.Span) bool {
+		_, ok := m.samples(s)
+		return ok
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range windows {
+		if err := m.someLogarithms(s, share(cost, s.Len(), m.frames)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// someLogarithms emits those of some frames.
+func (m *melFrames) someLogarithms(frames pass.Span, cost pass.Cost) error {
 	s, half := m.shape, m.shape.FFT/2
 	wanted := s.Normalise == pass.MelWhisper
 	threads := 64
 	for threads*8 < half && 2*threads <= int(min(m.c.limits.MaxInvocations, m.c.limits.MaxWorkgroupSizeX, 256)) {
 		threads *= 2
 	}
+	x, _ := m.samples(frames)
+	y := m.c.window(m.op.Y, m.op.Batch, frames, s.Mels, true)
 	k := numbered{kernel{shader: "mel", entry: "mel", values: shaders.Values{
 		"Half": half, "Threads": threads, "Each": roundUp(half, threads) / threads, "Pool": max(half, threads),
 		"PerFrame": s.PerFrame, "Log": []string{"power", "ln", "log10"}[s.Log], "Largest": wanted,
-	}}, []operand{m.tables, m.x.operand, m.y.operand}}
-	k.bind("LargestBinding", wanted, m.largest)
+	}}, []operand{m.tables, x.operand, y.operand}}
+	tiles := pass.Span{From: frames.From, To: (m.op.Batch-1)*m.frames + frames.To} // several items have all of theirs
+	var largest operand
+	var shift uint32
+	if wanted {
+		largest, shift = m.c.part(m.largest, tiles.From, tiles.To, true)
+	}
+	k.bind("LargestBinding", wanted, largest)
 	m.numbers(&k)
 	words := make([]uint32, mostRadices, blockWords)
 	radices := radicesOf(half)
@@ -85,36 +143,7 @@ func (m *melFrames) logarithms(cost pass.Cost) error {
 		words = append(words, math.Float32bits(v))
 	}
 	layout := melTables{s}
-	words = append(words, uint32(layout.window()), uint32(layout.bank()), uint32(m.x.shift), uint32(m.x.item))
-	words = append(append(words, m.y.words()...), m.lengths.shift)
-	return m.c.tiles(m.op.Name(), k, words, m.op.Batch*m.frames, nil, cost)
-}
-
-// normalise emits what comes after the logarithm.
-func (m *melFrames) normalise() error {
-	const values, bins = 1024, 8 // of a workgroup; see mel_normal.wgsl
-	s := m.shape
-	k := numbered{kernel{shader: "mel_normal", values: shaders.Values{"PerBin": s.Normalise == pass.MelPerBin}}, []operand{m.y.operand}}
-	groups := roundUp(s.Mels, bins) / bins
-	switch s.Normalise {
-	case pass.MelAsIs:
-		return nil
-	case pass.MelWhisper:
-		m.largest.write = false
-		k.entry, k.operands = "scale", append(k.operands, m.largest)
-		groups = roundUp(m.frames*s.Mels, values) / values
-	default:
-		k.entry = "bins"
-	}
-	k.values["Entry"] = k.entry
-	k.values["Threads"] = 64
-	if most := int(min(m.c.limits.MaxInvocations, m.c.limits.MaxWorkgroupSizeX)); most >= 256 {
-		k.values["Threads"] = 256
-	}
-	m.numbers(&k)
-	words := []uint32{uint32(s.Frame), uint32(s.Hop), uint32(s.Mels), uint32(s.PadLeft), uint32(s.PadRight), m.dropped(), uint32(m.op.Samples),
-		uint32(m.frames), math.Float32bits(s.NormaliseEps), uint32(groups)}
-	words = append(append(words, m.y.words()...), m.lengths.shift)
-	cost := pass.Cost{FLOP: 6 * float64(m.op.Batch*m.frames*s.Mels), Bytes: 12 * float64(m.op.Batch*m.frames*s.Mels)}
-	return m.c.tiles(m.op.Name(), k, words, m.op.Batch*groups, nil, cost)
+	words = append(words, uint32(layout.window()), uint32(layout.bank()), uint32(x.shift), uint32(x.item))
+	words = append(append(words, y.words()...), m.lengths.shift, shift-uint32(tiles.From))
+	return m.c.someTiles(m.op.Name(), k, words, tiles, nil, cost)
 }

@@ -69,47 +69,6 @@ func (c *compiler) fillLines(label string, y lines, f field, word uint32, cost p
 	return c.visit(label, k, f, f.cols%4 == 0 && y.inFours(), append(words, word), cost)
 }
 
-// permute compiles a Permute.
-func (c *compiler) permute(op pass.Permute, cost pass.Cost) error {
-	d, e := op.Dims, op.Out()
-	if f := (field{e[0], e[1] * e[2], e[3]}); f.empty() {
-		return nil
-	}
-	x, y := c.lines(op.X, d[0], d[1]*d[2], d[3], false), c.lines(op.Y, e[0], e[1]*e[2], e[3], true)
-	given := [4]int{op.X.BatchStride, d[2] * op.X.RowStride, op.X.RowStride, 1}
-	var from [4]int // strides of X, in the order of Y
-	for i, axis := range op.Order {
-		from[i] = given[axis]
-	}
-	to := [4]int{op.Y.BatchStride, e[2] * op.Y.RowStride, op.Y.RowStride, 1}
-	k := numbered{kernel{shader: "permute", entry: "gather", values: shaders.Values{"Down": columnsDown(c.limits)}}, []operand{y.operand, x.operand}}
-	words := append(y.words(), uint32(x.shift), uint32(from[0]), uint32(from[1]), uint32(from[2]), uint32(from[3]), uint32(e[2]))
-	const narrow = 8 // a tile of 32 would be mostly empty
-	if op.Order[3] == 3 || e[3] < narrow || d[3] < narrow {
-		vectors := op.Order[3] == 3 && e[3]%4 == 0 && x.inFours() && y.inFours()
-		return c.visit(op.Name(), k, field{e[0], e[1] * e[2], e[3]}, vectors, words, cost)
-	}
-	// across is the last axis of X; outer and inner are the axes left.
-	var across, outer, inner int
-	outer = -1
-	for i, axis := range op.Order[:3] {
-		switch {
-		case axis == 3:
-			across = i
-		case outer < 0:
-			outer = i
-		default:
-			inner = i
-		}
-	}
-	k.entry, k.values["Entry"], k.values["Vectors"] = "transpose", "transpose", false
-	alongTiles, acrossTiles := (e[3]+31)/32, (e[across]+31)/32
-	words = append([]uint32{0, 0, 0}, words...)
-	words[7], words[9], words[11] = uint32(from[outer]), uint32(from[inner]), uint32(e[inner])
-	back := []uint32{uint32(e[3]), uint32(e[across]), uint32(alongTiles), uint32(acrossTiles), uint32(to[outer]), uint32(to[inner]), uint32(to[across])}
-	return c.tiles(op.Name(), k, words, e[outer]*e[inner]*alongTiles*acrossTiles, back, cost)
-}
-
 // advance compiles an Advance.
 func (c *compiler) advance(op pass.Advance, cost pass.Cost) error {
 	k := numbered{kernel: kernel{shader: "advance", entry: "advance", values: shaders.Values{"IDs": !op.IDs.IsZero(), "Done": !op.Done.IsZero()}}}

@@ -16,15 +16,19 @@ const chunkElements = 4096
 // distances from it, and its number of elements.
 const momentWords = 4
 
+// groupChunks returns the rows of a chunk and how many chunks an item has.
+func groupChunks(op pass.GroupNorm) (chunk, chunks int) {
+	chunk = max(chunkElements/4/(roundUp(op.Cols, 4)/4), 1)
+	return chunk, (op.Rows + chunk - 1) / chunk
+}
+
 // groupnorm compiles a GroupNorm: the moments of chunks of rows, then the result, by the
 // same chunks.
 func (c *compiler) groupnorm(op pass.GroupNorm, cost pass.Cost) error {
 	if op.Rows == 0 {
 		return nil
 	}
-	quads := roundUp(op.Cols, 4) / 4
-	chunk := max(chunkElements/4/quads, 1)
-	chunks := (op.Rows + chunk - 1) / chunk
+	chunk, chunks := groupChunks(op)
 	tiles := op.Batch * chunks
 	if !c.fitsScratch(momentWords * tiles) {
 		return c.inHalves(op, op.Batch, func(part pass.Checked) error { return c.groupnorm(part.Op.(pass.GroupNorm), part.Cost) })
@@ -32,31 +36,57 @@ func (c *compiler) groupnorm(op pass.GroupNorm, cost pass.Cost) error {
 	p := c.plan.Param(op.W).(*param)
 	lengths := c.numbers(op.Lengths, op.Batch, func(int) int { return op.Rows })
 	parts := c.scratch(momentWords * tiles)
-	l := lanes{lanes: threadsWithin(c.limits), threads: threadsWithin(c.limits)}.inSteps()
+	rows := func(s pass.Span) pass.Span { return pass.Span{From: s.From * chunk, To: min(s.To*chunk, op.Rows)} }
+	parts.write = true
+	windows, ok := runs(pass.Span{To: chunks}, func(s pass.Span) bool {
+		return c.holds(op.X, op.Batch, rows(s), op.Cols) && c.holds(op.Y, op.Batch, rows(s), op.Cols)
+	})
+	if !ok {
+		return c.tooMuch(fmt.Sprintf("a chunk of %d rows", chunk))
+	}
+	g := groupNorm{op: op, bias: p.shape.(pass.NormShape).Bias, weights: whole(p.buffers[0]), lengths: lengths, parts: parts, chunk: chunk, chunks: chunks}
 	for _, entry := range []string{"moments", "apply"} {
-		apply := entry == "apply"
-		x, y := c.lines(op.X, op.Batch, op.Rows, op.Cols, false), c.lines(op.Y, op.Batch, op.Rows, op.Cols, true)
-		k := numbered{kernel: kernel{shader: "norm_group", entry: entry, values: shaders.Values{
-			"Entry": entry, "InPlace": apply && op.X == op.Y, "Lengths": lengths.kind, "Bias": p.shape.(pass.NormShape).Bias,
-			"Vectors": op.Cols%4 == 0 && x.inFours() && y.inFours(),
-		}}}
-		l.set(k.values)
-		if apply {
-			k.operands = append(k.operands, y.operand)
+		for _, s := range windows {
+			g.x, g.y = c.window(op.X, op.Batch, rows(s), op.Cols, false), c.window(op.Y, op.Batch, rows(s), op.Cols, true)
+			if err := g.emit(c, entry, s, share(cost, s.Len(), 2*chunks)); err != nil {
+				return err
+			}
 		}
-		k.bind("XBinding", !apply || op.X != op.Y, x.operand)
-		parts.write = !apply
-		k.bind("PartsBinding", true, parts)
-		k.bind("WeightsBinding", apply, whole(p.buffers[0]))
-		k.bind("LengthsBinding", lengths.kind != "none", lengths.o)
-		k.status(c, lengths)
-		words := append([]uint32{uint32(op.Batch * op.Rows), uint32(op.Rows), uint32(op.Cols), uint32(quads)}, x.words()...)
-		words = append(append(words, y.words()...), math.Float32bits(op.Eps), uint32(chunk), uint32(chunks), lengths.shift)
-		if err := c.tiles(op.Name(), k, words, tiles, nil, share(cost, 1, 2)); err != nil {
-			return err
-		}
+		g.parts.write = false
 	}
 	return nil
+}
+
+// A groupNorm is a GroupNorm with its operands.
+type groupNorm struct {
+	op             pass.GroupNorm
+	bias           bool
+	weights, parts operand
+	lengths        numbers
+	chunk, chunks  int
+	x, y           lines // of some chunks, or of all of several items
+}
+
+// emit emits one of the two kernels for the chunks that are bound.
+func (g *groupNorm) emit(c *compiler, entry string, chunks pass.Span, cost pass.Cost) error {
+	op, apply, inPlace := g.op, entry == "apply", g.op.X == g.op.Y
+	k := numbered{kernel: kernel{shader: "norm_group", entry: entry, values: shaders.Values{
+		"Entry": entry, "InPlace": apply && inPlace, "Lengths": g.lengths.kind, "Bias": g.bias,
+		"Vectors": op.Cols%4 == 0 && g.x.inFours() && g.y.inFours(),
+	}}}
+	lanes{lanes: threadsWithin(c.limits), threads: threadsWithin(c.limits)}.inSteps().set(k.values)
+	if apply {
+		k.operands = append(k.operands, g.y.operand)
+	}
+	k.bind("XBinding", !apply || !inPlace, g.x.operand)
+	k.bind("PartsBinding", true, g.parts)
+	k.bind("WeightsBinding", apply, g.weights)
+	k.bind("LengthsBinding", g.lengths.kind != "none", g.lengths.o)
+	k.status(c, g.lengths)
+	words := append([]uint32{uint32(op.Batch * op.Rows), uint32(op.Rows), uint32(op.Cols), uint32(roundUp(op.Cols, 4) / 4)}, g.x.words()...)
+	words = append(append(words, g.y.words()...), math.Float32bits(op.Eps), uint32(g.chunk), uint32(g.chunks), g.lengths.shift)
+	tiles := pass.Span{From: chunks.From, To: (op.Batch-1)*g.chunks + chunks.To} // several items have all of theirs
+	return c.someTiles(op.Name(), k, words, tiles, nil, cost)
 }
 
 // fitsScratch reports whether scratch memory of n words fits a binding.

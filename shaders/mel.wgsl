@@ -38,6 +38,7 @@ struct Words {
 	y_row: u32,
 	y_item: u32,
 	lengths: u32,
+	from_largest: u32,
 	tiles: u32,
 	first_tile: u32,
 }
@@ -266,7 +267,7 @@ fn mel(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups:
 			odd_one += pool[i].y;
 		}
 		let v = select(top, odd_one, is_nan(vec4<f32>(odd_one)).x);
-		largest[number] = select(-3.4028234e38, v, live);
+		largest[words.from_largest + number] = select(-3.4028234e38, v, live);
 	}
 	{{end}}
 }

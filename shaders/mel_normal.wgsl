@@ -2,6 +2,9 @@
 What LogMel does with the logarithms of an item. Entry scale bounds them from below by the
 largest of the item and scales them; a workgroup takes 1024 values. Entry bins takes eight
 bins over time to 32 lanes, subtracts their mean and with PerBin divides by their deviation.
+
+Of a long item, frames are cut at fixed places into chunks of 256. moments leaves for each
+chunk and bin what norm_group.wgsl does for a chunk, and apply merges that of all chunks.
 */}}
 struct Words {
 	frame: u32,
@@ -18,6 +21,8 @@ struct Words {
 	y_row: u32,
 	y_item: u32,
 	lengths: u32,
+	tops: u32,
+	chunks: u32,
 	tiles: u32,
 	first_tile: u32,
 }
@@ -25,6 +30,10 @@ struct Words {
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
 {{if eq .Entry "scale"}}
 @group(0) @binding(2) var<storage, read> largest: array<f32>;
+{{else if eq .Entry "moments"}}
+@group(0) @binding(2) var<storage, read_write> parts: array<vec4<f32>>;
+{{else if eq .Entry "apply"}}
+@group(0) @binding(2) var<storage, read> parts: array<vec4<f32>>;
 {{end}}
 {{template "lengths" .}}
 {{template "mel_frames" .}}
@@ -32,15 +41,15 @@ struct Words {
 
 var<workgroup> shares: array<vec2<f32>, {{.Threads}}>;
 
-{{if eq .Entry "bins"}}
+{{if ne .Entry "scale"}}
 // column returns the sum over the lanes of an invocation's bin.
-fn column(thread: u32, v: f32) -> f32 {
+fn column(thread: u32, v: vec2<f32>) -> vec2<f32> {
 	workgroupBarrier();
-	shares[thread] = vec2<f32>(v, 0.0);
+	shares[thread] = v;
 	workgroupBarrier();
-	var sum = 0.0;
+	var sum = vec2<f32>(0.0);
 	for (var i = thread % 8u; i < {{.Threads}}u; i += 8u) {
-		sum += shares[i].x;
+		sum += shares[i];
 	}
 	return sum;
 }
@@ -52,15 +61,20 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	if (number >= words.tiles) {
 		return;
 	}
+	{{if or (eq .Entry "moments") (eq .Entry "apply")}}
+	let item = number / words.groups / words.chunks;
+	let chunk = number / words.groups % words.chunks;
+	{{else}}
 	let item = number / words.groups;
+	{{end}}
 	let length = length_of(item, words.samples, {{if .Reflect}}max(words.left, words.right){{else}}0u{{end}});
 	let frames = frames_of(length);
 	let start = words.y + item * words.y_item;
 	{{if eq .Entry "scale"}}
 	var top = -3.4028234e38;
 	var odd_one = 0.0;
-	for (var i = thread; i < frames; i += {{.Threads}}u) {
-		let v = largest[item * words.frames + i];
+	for (var i = thread; i < words.tops; i += {{.Threads}}u) {
+		let v = largest[item * words.tops + i];
 		top = max(top, v);
 		odd_one = select(odd_one, v, is_nan(vec4<f32>(v)).x);
 	}
@@ -81,13 +95,14 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	let lane = thread / 8u;
 	let count = {{if .PerBin}}min(length / words.hop, frames){{else}}frames{{end}};
 	let live = bin < words.mels;
+	{{if eq .Entry "bins"}}
 	var sum = 0.0;
 	if (live) {
 		for (var i = lane; i < count; i += {{div .Threads 8}}u) {
 			sum += y[start + i * words.y_row + bin];
 		}
 	}
-	let mean = column(thread, sum) / f32(max(count, 1u));
+	let mean = column(thread, vec2<f32>(sum, 0.0)).x / f32(max(count, 1u));
 	{{if .PerBin}}
 	sum = 0.0;
 	if (live) {
@@ -96,7 +111,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 			sum = fma(d, d, sum);
 		}
 	}
-	let variance = column(thread, sum) / f32(max(count, 2u) - 1u);
+	let variance = column(thread, vec2<f32>(sum, 0.0)).x / f32(max(count, 2u) - 1u);
 	let scale = 1.0 / (sqrt(variance) + bitcast<f32>(words.eps));
 	{{end}}
 	if (live) {
@@ -109,5 +124,58 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 			{{end}}
 		}
 	}
+	{{else}}
+	let first = chunk * 256u;
+	{{if eq .Entry "moments"}}
+	let end = clamp(count, first, first + 256u);
+	let elements = f32(end - first);
+	var sum = 0.0;
+	if (live) {
+		for (var i = first + lane; i < end; i += {{div .Threads 8}}u) {
+			sum += y[start + i * words.y_row + bin];
+		}
+	}
+	let rough = column(thread, vec2<f32>(sum, 0.0)).x / max(elements, 1.0);
+	var rest = vec2<f32>(0.0);
+	if (live) {
+		for (var i = first + lane; i < end; i += {{div .Threads 8}}u) {
+			let d = y[start + i * words.y_row + bin] - rough;
+			rest += vec2<f32>(d, d * d);
+		}
+	}
+	rest = column(thread, rest);
+	let fine = rest.x / max(elements, 1.0);
+	if (live && lane == 0u) {
+		parts[(item * words.chunks + chunk) * words.mels + bin] = vec4<f32>(rough, fine, fma(-fine, rest.x, rest.y), elements);
+	}
+	{{else}}
+	let here = item * words.chunks * words.mels + min(bin, words.mels - 1u);
+	let origin = parts[here].x;
+	var sum = vec2<f32>(0.0);
+	for (var i = lane; i < words.chunks; i += {{div .Threads 8}}u) {
+		let part = parts[here + i * words.mels];
+		sum += vec2<f32>(part.w, part.w * ((part.x - origin) + part.y));
+	}
+	sum = column(thread, sum);
+	let mean = sum.y / max(sum.x, 1.0);
+	{{if .PerBin}}
+	var squares = 0.0;
+	for (var i = lane; i < words.chunks; i += {{div .Threads 8}}u) {
+		let part = parts[here + i * words.mels];
+		let d = ((part.x - origin) + part.y) - mean;
+		squares += fma(part.w * d, d, part.z);
+	}
+	let variance = column(thread, vec2<f32>(squares, 0.0)).x / f32(max(count, 2u) - 1u);
+	let scale = 1.0 / (sqrt(variance) + bitcast<f32>(words.eps));
+	{{end}}
+	if (live) {
+		for (var i = first + lane; i < min(first + 256u, frames); i += {{div .Threads 8}}u) {
+			let at = start + i * words.y_row + bin;
+			let v = (y[at] - origin) - mean;
+			y[at] = {{if .PerBin}}select(0.0, v * scale, i < count){{else}}v{{end}};
+		}
+	}
+	{{end}}
+	{{end}}
 	{{end}}
 }

@@ -21,6 +21,10 @@ struct Words {
 	alpha: f32,
 	chunks: u32,
 	lengths: u32,
+	first_bound: u32,
+	last_bound: u32,
+	gains: u32,
+	biases: u32,
 	tiles: u32,
 	first_tile: u32,
 }
@@ -81,7 +85,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	let first = chunk * {{mul .Down .RowsEach}}u + thread / 32u;
 	{{range $i := seq .RowsEach}}
 	let time{{$i}} = first{{if gt $i 0}} + {{mul $i $.Down}}u{{end}};
-	let v{{$i}} = select(0.0, pooled(start, min(time{{$i}}, newest)), time{{$i}} < live);
+	let v{{$i}} = select(0.0, pooled(start, clamp(min(time{{$i}}, newest), words.first_bound, words.last_bound)), time{{$i}} < live);
 	{{end}}
 	{{if eq .Entry "moments"}}
 	let count = f32(clamp(live, chunk * {{mul .Down .RowsEach}}u, (chunk + 1u) * {{mul .Down .RowsEach}}u) - chunk * {{mul .Down .RowsEach}}u);
@@ -119,9 +123,9 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	}
 	squares = total(vec2<f32>(squares, 0.0), thread).x;
 	let scale = inverseSqrt(squares / count + words.eps);
-	let gain = weights[channel];
+	let gain = weights[words.gains + channel];
 	{{if .Bias}}
-	let bias = weights[(words.columns + 3u) / 4u * 4u + channel];
+	let bias = weights[words.biases + channel];
 	{{else}}
 	let bias = 0.0;
 	{{end}}

@@ -9,8 +9,9 @@ struct Words {
 	row_units: u32,
 	rows: u32,
 	y: u32,
-	y_row: u32,
 	y_item: u32,
+	y_middle: u32,
+	y_row: u32,
 	x: u32,
 	x_outer: u32,
 	x_middle: u32,
@@ -45,7 +46,7 @@ fn gather(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups)
 		let item = unit / words.row_units / words.rows;
 		let row = unit / words.row_units % words.rows;
 		let here = words.x + item * words.x_outer + row / words.inner * words.x_middle + row % words.inner * words.x_inner + column * words.x_along;
-		let at = words.y + item * words.y_item + row * words.y_row + column;
+		let at = words.y + item * words.y_item + row / words.inner * words.y_middle + row % words.inner * words.y_row + column;
 		y[at{{if .Vectors}} / 4u{{end}}] = x[here{{if .Vectors}} / 4u{{end}}];
 	}
 }

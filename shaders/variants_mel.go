@@ -15,11 +15,14 @@ func melVariants(add func(name string, v Values)) {
 			add("mel", frames(Values{"Log": log, "Reflect": true, "Largest": on}))
 		}
 	}
+	add("mel_top", Values{})
 	for _, lengths := range []string{"none", "fixed", "device"} {
 		add("mel", frames(Values{"Lengths": lengths, "Half": 2048, "Threads": 256, "Each": 8, "Pool": 2048}))
 		for _, reflect := range []bool{false, true} {
 			add("mel_normal", normal(Values{"Lengths": lengths, "Reflect": reflect}))
-			add("mel_normal", normal(Values{"Lengths": lengths, "Reflect": reflect, "Entry": "bins", "PerBin": reflect, "Threads": 256}))
+			for _, entry := range []string{"bins", "moments", "apply"} {
+				add("mel_normal", normal(Values{"Lengths": lengths, "Reflect": reflect, "Entry": entry, "PerBin": reflect, "Threads": 256}))
+			}
 		}
 	}
 }

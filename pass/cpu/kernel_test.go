@@ -29,9 +29,17 @@ func TestDot8(t *testing.T) {
 			for j := range got {
 				got[j] = float64(j) // it adds
 			}
+			fine, coarse, exact := got, 0.0, 0.0
 			dot8(&got, a, w)
+			dotFine(&fine, a, w)
 			for j := range got {
 				require.InDelta(t, want[j]+float64(j), got[j], 5e-7*size[j]+1e-9, "lane %d", j)
+				require.InDelta(t, want[j]+float64(j), fine[j], 4e-7*size[j]/math.Sqrt(float64(k+1))+1e-9, "lane %d of fine sums", j)
+				coarse += math.Pow(got[j]-want[j]-float64(j), 2)
+				exact += math.Pow(fine[j]-want[j]-float64(j), 2)
+			}
+			if k > 200 {
+				require.Less(t, exact, coarse/5, "fine sums are off by less than half of what others are")
 			}
 		})
 	}

@@ -104,7 +104,7 @@ func (p *program) lstm(v pass.LSTM, cost pass.Cost) []kernel {
 		k.mid = view{&memory{}, 0, width, v.Time * width}
 		k.midSize = v.Batch * v.Time * width
 	}
-	k.slot = k.group * k.hidden * (4*k.ahead + 2)
+	k.slot = k.group * k.hidden * (2*4*k.ahead + 2)
 	if k.rows.from.given() {
 		k.seen = make([]uint64, v.States)
 	}
@@ -186,18 +186,19 @@ func (l *lstm) task(i, slot int) {
 	n := len(lengths)
 	space := l.space[slot*l.slot : (slot+1)*l.slot]
 	h, space := space[:n*l.hidden], space[n*l.hidden:]
-	c, gates := space[:n*l.hidden], space[n*l.hidden:]
+	c, space := space[:n*l.hidden], space[n*l.hidden:]
+	size := n * 4 * l.hidden // of the gates of a step
+	gates := fineSums{space[:size*l.ahead], space[size*l.ahead:]}
 	l.start(first, d, h, c)
 	steps := 0
 	for _, length := range lengths {
 		steps = max(steps, length)
 	}
-	size := n * 4 * l.hidden // of the gates of a step
 	for from := 0; from < steps; from += l.ahead {
 		to := min(from+l.ahead, steps)
 		l.inputs(first, d, lengths, from, to, gates)
 		for s := from; s < to; s++ {
-			l.step(first, d, lengths, s, h, c, gates[(s-from)*size:(s-from+1)*size])
+			l.step(first, d, lengths, s, h, c, gates.part((s-from)*size, (s-from+1)*size))
 		}
 	}
 	l.finish(first, d, lengths, h, c)
@@ -227,7 +228,7 @@ func (l *lstm) start(first, d int, h, c []float32) {
 
 // inputs computes what the inputs of steps [from, to) give to the gates, bias
 // included: gates [step][item][4·hidden].
-func (l *lstm) inputs(first, d int, lengths []int, from, to int, gates []float32) {
+func (l *lstm) inputs(first, d int, lengths []int, from, to int, gates fineSums) {
 	w := l.w.cells[l.layer][d].input
 	in := &l.x
 	if l.layer > 0 {
@@ -241,16 +242,18 @@ func (l *lstm) inputs(first, d int, lengths []int, from, to int, gates []float32
 					continue
 				}
 				var acc [lanes]float64
-				dot8(&acc, in.row(first+i, l.at(d, step, length), w.k), weights)
-				row := gates[((step-from)*len(lengths)+i)*w.n:]
-				epilogue{}.store(row[s.From:s.To], acc[:], w.bias[s.From:s.To])
+				dotFine(&acc, in.row(first+i, l.at(d, step, length), w.k), weights)
+				row := ((step-from)*len(lengths) + i) * w.n
+				for j := s.From; j < s.To; j++ {
+					gates.set(row+j, acc[j-s.From]+float64(w.bias[j]))
+				}
 			}
 		}
 	}
 }
 
 // step takes the items that are long enough through step s.
-func (l *lstm) step(first, d int, lengths []int, s int, h, c, gates []float32) {
+func (l *lstm) step(first, d int, lengths []int, s int, h, c []float32, gates fineSums) {
 	w, n := l.w.cells[l.layer][d].hidden, l.hidden
 	for p := range panelsOf(w.n) {
 		weights, cols := w.panel(p), within(p, 0, w.n)
@@ -259,9 +262,9 @@ func (l *lstm) step(first, d int, lengths []int, s int, h, c, gates []float32) {
 				continue
 			}
 			var acc [lanes]float64
-			dot8(&acc, h[i*n:(i+1)*n], weights)
-			for j := range gates[i*w.n+cols.From : i*w.n+cols.To] {
-				gates[i*w.n+cols.From+j] += float32(acc[j])
+			dotFine(&acc, h[i*n:(i+1)*n], weights)
+			for j := cols.From; j < cols.To; j++ {
+				gates.set(i*w.n+j, gates.at(i*w.n+j)+acc[j-cols.From])
 			}
 		}
 	}
@@ -270,20 +273,34 @@ func (l *lstm) step(first, d int, lengths []int, s int, h, c, gates []float32) {
 		if s >= length {
 			continue
 		}
-		g := gates[i*w.n : (i+1)*w.n]
 		h, c := h[i*n:(i+1)*n], c[i*n:(i+1)*n]
-		cell(h, c, g[:n], g[n:2*n], g[2*n:3*n], g[3*n:])
+		gates.part(i*w.n, (i+1)*w.n).cell(h, c)
 		copy(out.row(first+i, l.at(d, s, length), (d+1)*n)[d*n:], h)
 	}
 }
 
-// cell applies the formulas of [pass.LSTM] to the sums of the gates.
-func cell(h, c, i, f, g, o []float32) {
-	c, i, f, g, o = c[:len(h)], i[:len(h)], f[:len(h)], g[:len(h)], o[:len(h)]
+// fineSums are sums in two float32 each, which together have 48 bits.
+type fineSums struct{ high, low []float32 }
+
+func (g fineSums) part(from, to int) fineSums { return fineSums{g.high[from:to], g.low[from:to]} }
+func (g fineSums) at(i int) float64           { return float64(g.high[i]) + float64(g.low[i]) }
+
+func (g fineSums) set(i int, v float64) {
+	g.high[i], g.low[i] = float32(v), 0
+	if rest := v - float64(g.high[i]); rest-rest == 0 { // else v or its half is infinite
+		g.low[i] = float32(rest)
+	}
+}
+
+// cell applies the formulas of [pass.LSTM] to the sums of the gates, rounding nothing but
+// c and h.
+func (g fineSums) cell(h, c []float32) {
+	n := len(h)
 	for j := range h {
-		s := sigmoid(f[j])*c[j] + sigmoid(i[j])*tanh(g[j])
-		c[j] = s
-		h[j] = sigmoid(o[j]) * tanh(s)
+		i, f, z, o := g.at(j), g.at(n+j), g.at(2*n+j), g.at(3*n+j)
+		s := logistic(f)*float64(c[j]) + logistic(i)*hyperbolic(z)
+		c[j] = float32(s)
+		h[j] = float32(logistic(o) * hyperbolic(s))
 	}
 }
 

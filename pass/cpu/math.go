@@ -25,16 +25,21 @@ func exp(x float64) float64 {
 	return (low + r2*r2*high) * scale
 }
 
-func sigmoid(x float32) float32 { return float32(1 / (1 + exp(-float64(x)))) }
+func sigmoid(x float32) float32 { return float32(logistic(float64(x))) }
 
-// tanh uses tanh x = (e²ˣ − 1)/(e²ˣ + 1), but for arguments so small that the
-// difference would lose digits.
-func tanh(x float32) float32 {
+// logistic returns 1/(1 + e⁻ˣ).
+func logistic(x float64) float64 { return 1 / (1 + exp(-x)) }
+
+func tanh(x float32) float32 { return float32(hyperbolic(float64(x))) }
+
+// hyperbolic returns tanh x = (e²ˣ − 1)/(e²ˣ + 1), but x where the difference would lose
+// digits.
+func hyperbolic(x float64) float64 {
 	if x < 1e-5 && x > -1e-5 {
 		return x
 	}
-	e := exp(2 * float64(x))
-	return float32((e - 1) / (e + 1))
+	e := exp(2 * x)
+	return (e - 1) / (e + 1)
 }
 
 func silu(x float32) float32 { return float32(swish(float64(x))) }

@@ -2,8 +2,10 @@ package passtest
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -57,42 +59,54 @@ func randomRecordings(t testing.TB, s *suite) {
 // A fuzzer is one random recording on one device.
 type fuzzer struct {
 	testing.TB
-	what   string
-	dev    pass.Device
-	seed   uint64
-	random *rand.Rand
-	math   pass.Math
-	steps  []*fuzzStep
-	values []*fuzzValue
+	what    string
+	dev     pass.Device
+	seed    uint64
+	random  *rand.Rand
+	math    pass.Math
+	rounds  int // how often the recording runs
+	steps   []*fuzzStep
+	values  []*fuzzValue
+	numbers []*fuzzNumbers // for the step that is planned next
 }
 
 // A fuzzValue is a tensor that lies in a buffer of its own.
 type fuzzValue struct {
+	typ               pass.DType
 	batch, rows, cols int
 	view              pass.View // without a buffer
 	length            int       // of the buffer
-	input             []float32 // of the whole buffer; nil: made by a step
-	by                int       // the step
+	input             []uint32  // of the whole buffer; nil: made by a step
+	held              []uint32  // what state holds before the first run; nil: no state
 }
 
-// A fuzzStep is an op from values to a value.
+// A fuzzStep is an op from values to values.
 type fuzzStep struct {
-	c      cases.Case // its inputs get their words from the device
-	inputs map[string]*fuzzValue
-	out    *fuzzValue
-	param  map[string]pass.Param
-	caches map[string]pass.Cache
-	// first, if not nil, records what comes before the op, and may add views.
-	first func(p pass.Pass, at func(*fuzzValue) pass.View, views map[string]pass.View)
+	c       cases.Case // its inputs get their words from the device
+	inputs  map[string]*fuzzValue
+	outs    []*fuzzValue // by c.Outputs
+	before  []fuzzBefore
+	numbers []*fuzzNumbers
+	param   map[string]pass.Param
+	caches  map[string]pass.Cache
+	// first, if not nil, records what comes before the op.
+	first func(r *fuzzRecord)
 	// known, if not nil, adds to the case what first did.
 	known func(c *cases.Case, words func(*fuzzValue) []uint32)
+}
+
+// A fuzzBefore is what lies where an output comes to lie, and the argument that it is.
+type fuzzBefore struct {
+	argument string
+	out      *fuzzValue
+	value    *fuzzValue // copied to out; or, if out is state, a copy of out
 }
 
 func (f *fuzzer) n(most int) int { return 1 + f.random.IntN(most) }
 
 // value makes a value of a shape, with a random layout.
-func (f *fuzzer) value(batch, rows, cols int) *fuzzValue {
-	v := &fuzzValue{batch: batch, rows: rows, cols: cols}
+func (f *fuzzer) value(t pass.DType, batch, rows, cols int) *fuzzValue {
+	v := &fuzzValue{typ: t, batch: batch, rows: rows, cols: cols}
 	switch f.random.IntN(3) {
 	case 0: // dense
 		v.view = pass.View{RowStride: cols, BatchStride: rows * cols}
@@ -107,8 +121,14 @@ func (f *fuzzer) value(batch, rows, cols int) *fuzzValue {
 	return v
 }
 
-// pick returns an earlier value.
-func (f *fuzzer) pick() *fuzzValue { return f.values[f.random.IntN(len(f.values))] }
+// pick returns an earlier value of type F32.
+func (f *fuzzer) pick() *fuzzValue {
+	for {
+		if v := f.values[f.random.IntN(len(f.values))]; v.typ == pass.F32 {
+			return v
+		}
+	}
+}
 
 // like returns another value of the same shape, or a new input of it.
 func (f *fuzzer) like(v *fuzzValue, batch, rows, cols int) *fuzzValue {
@@ -125,16 +145,27 @@ func (f *fuzzer) fresh(batch, rows, cols int) *fuzzValue { return f.spread(batch
 
 // spread is fresh with values of a scale around an offset.
 func (f *fuzzer) spread(batch, rows, cols int, scale, offset float32) *fuzzValue {
-	v := f.value(batch, rows, cols)
-	v.input = make([]float32, v.length)
-	for i := range v.input {
-		v.input[i] = nan32
-	}
+	v := f.value(pass.F32, batch, rows, cols)
 	data := cases.Recipe(fmt.Sprintf("fuzz %d.%d", f.seed, len(f.values)), 1, batch*rows*cols, scale, offset)
-	v.each(func(i, at int) { v.input[at] = data[i] })
+	v.input = v.scatter(hostWords(data), math.Float32bits(nan32))
 	f.values = append(f.values, v)
 	return v
 }
+
+// words makes an input of words less than most, with larger ones around them.
+func (f *fuzzer) words(batch, rows, most int) *fuzzValue {
+	v := f.value(pass.U32, batch, rows, 1)
+	data := make([]uint32, batch*rows)
+	for i := range data {
+		data[i] = uint32(f.random.IntN(most))
+	}
+	v.input = v.scatter(data, farWord)
+	f.values = append(f.values, v)
+	return v
+}
+
+// farWord leads beyond everything, as an index and as an id.
+const farWord = 0xFFFFFFFE
 
 // each calls f with the number and the place of every element.
 func (v *fuzzValue) each(f func(i, at int)) {
@@ -156,183 +187,57 @@ func (v *fuzzValue) gather(words []uint32) []uint32 {
 	return dense
 }
 
-// add plans a step. The case's op has its sizes; params are loaded now.
+// scatter returns the words of a buffer with the given elements and others around them.
+func (v *fuzzValue) scatter(dense []uint32, around uint32) []uint32 {
+	words := slices.Repeat([]uint32{around}, v.length)
+	v.each(func(i, at int) { words[at] = dense[i] })
+	return words
+}
+
+// tensor returns the elements as an argument of a case.
+func (v *fuzzValue) tensor(name string, dense []uint32) cases.Tensor {
+	return cases.Tensor{Name: name, Type: v.typ, Shape: []int{v.batch, v.rows, v.cols}, Words: dense}
+}
+
+// add plans a step with one output. The case's op has its sizes; params are loaded now.
 func (f *fuzzer) add(c cases.Case, inputs map[string]*fuzzValue, output string, batch, rows, cols int) *fuzzStep {
-	c.Name = fmt.Sprintf("step %d: %s to %dx%dx%d", len(f.steps), c.Op.Name(), batch, rows, cols)
-	c.Outputs = []string{output}
+	return f.addAll(c, inputs, []string{output}, f.value(pass.F32, batch, rows, cols))
+}
+
+// addAll plans a step with outputs of the given names.
+func (f *fuzzer) addAll(c cases.Case, inputs map[string]*fuzzValue, names []string, outs ...*fuzzValue) *fuzzStep {
+	c.Name = fmt.Sprintf("step %d: %s to %dx%dx%d", len(f.steps), c.Op.Name(), outs[0].batch, outs[0].rows, outs[0].cols)
+	c.Outputs = names
 	c = c.In(f.math)
-	s := &fuzzStep{c: c, inputs: inputs, out: f.value(batch, rows, cols), param: loaded(f, f.dev, c)}
-	s.out.by = len(f.steps)
+	s := &fuzzStep{inputs: inputs, outs: outs, numbers: f.numbers}
+	for _, n := range s.numbers {
+		c.Inputs = append(c.Inputs, n.tensor())
+	}
+	s.c, s.param, f.numbers = c, loaded(f, f.dev, c), nil
 	f.steps = append(f.steps, s)
-	f.values = append(f.values, s.out)
+	f.values = append(f.values, outs...)
 	return s
 }
 
-// inPlace lets a step begin with a copy of a value where its output comes to lie, which
-// the op has as the argument of the given name, be it the output itself or an input in
-// the same view.
-func (s *fuzzStep) inPlace(before *fuzzValue, name string) {
-	output := s.c.Outputs[0]
-	if name != output {
-		s.c.Same = map[string]string{output: name}
+// over lets a step begin with a copy of a value where an output comes to lie, which the op
+// has as the argument of the given name, be it the output itself or an input in the same
+// view.
+func (s *fuzzStep) over(output int, before *fuzzValue, argument string) {
+	if name := s.c.Outputs[output]; name != argument {
+		if s.c.Same == nil {
+			s.c.Same = map[string]string{}
+		}
+		s.c.Same[name] = argument
 	}
-	s.first = func(p pass.Pass, at func(*fuzzValue) pass.View, views map[string]pass.View) {
-		views[name] = views[output]
-		p.Do(pass.Copy{From: at(before), To: views[name], Batch: before.batch, Rows: before.rows, Cols: before.cols})
-	}
-	s.known = func(c *cases.Case, words func(*fuzzValue) []uint32) {
-		c.Inputs = append(c.Inputs, cases.Tensor{Name: name, Type: pass.F32, Shape: []int{before.batch, before.rows, before.cols}, Words: words(before)})
-	}
+	s.before = append(s.before, fuzzBefore{argument, s.outs[output], before})
 }
 
-// run makes the recording, runs it in several ways, and compares.
-func (f *fuzzer) run() {
-	f.Helper()
-	f.random = rand.New(rand.NewPCG(f.seed, 11))
-	ses := newSession(f, f.dev)
-	if f.random.IntN(4) == 0 {
-		f.math = pass.Fast
-	}
-	f.fresh(f.n(3), f.n(20), f.n(40))
-	for range 3 + f.random.IntN(8) {
-		f.step()
-	}
-	for _, s := range f.steps {
-		s.caches = emptyCaches(f, ses, s.c)
-	}
-	last := len(f.steps) - 1
-	all := f.execute(ses, false, func(int) bool { return true })
-	few := f.execute(ses, false, func(i int) bool { return i == last || i%5 == 2 })
-	parts := f.execute(ses, true, func(i int) bool { return i == last })
-	for i, s := range f.steps {
-		f.judge(s, all)
-		for how, other := range map[string]map[*fuzzValue][]uint32{"with temporaries that share memory": few, "in parts": parts} {
-			if got, ok := other[s.out]; ok {
-				f.equal(fmt.Sprintf("%s: %s", f.steps[i].c.Name, how), s.out.gather(got), s.out.gather(all[s.out]))
-			}
-		}
-	}
-	for _, s := range f.steps {
-		for _, p := range s.param {
-			ok(f, f.dev.Unload(p), "unload")
-		}
-	}
-	ok(f, ses.Close(), "close the session")
-}
-
-// execute records the steps and returns what the buffers of inputs, and those of the
-// steps that are asked for, hold at the end.
-func (f *fuzzer) execute(ses pass.Session, parts bool, wanted func(step int) bool) map[*fuzzValue][]uint32 {
-	f.Helper()
-	buffers := map[*fuzzValue]pass.Buffer{}
-	outputs := map[*fuzzValue]pass.Output{}
-	var binds []pass.Bind
-	rec, err := ses.Record(background, pass.RecordOptions{Label: f.what, Math: f.math}, func(p pass.Pass) {
-		for _, v := range f.values {
-			if v.input == nil {
-				continue
-			}
-			in := p.Input(pass.F32, v.length)
-			binds = append(binds, in.F32(v.input))
-			buffers[v], outputs[v] = in.Buffer, p.Output(in.View(), v.length)
-		}
-		for i, s := range f.steps {
-			buffers[s.out] = p.Temp(pass.F32, s.out.length)
-			// What lies around the elements is read back too.
-			p.Do(pass.Fill{To: buffers[s.out].View(), Rows: 1, Cols: s.out.length, Value: -77})
-			f.record(p, s, buffers, parts)
-			if wanted(i) {
-				outputs[s.out] = p.Output(buffers[s.out].View(), s.out.length)
-			}
-		}
-	})
-	ok(f, err, f.what+": record")
-	run, err := rec.Run(background, binds...)
-	ok(f, err, f.what+": run")
-	after := map[*fuzzValue][]uint32{}
-	for v, o := range outputs {
-		after[v] = readOutput(f, run, o)
-	}
-	ok(f, rec.Close(), "close the recording")
-	return after
-}
-
-func (f *fuzzer) record(p pass.Pass, s *fuzzStep, buffers map[*fuzzValue]pass.Buffer, parts bool) {
-	at := func(v *fuzzValue) pass.View {
-		view := v.view
-		view.Buffer = buffers[v]
-		return view
-	}
-	views := map[string]pass.View{s.c.Outputs[0]: at(s.out)}
-	for name, v := range s.inputs {
-		views[name] = at(v)
-	}
-	if s.first != nil {
-		s.first(p, at, views)
-	}
-	op, err := s.c.Bind(views, s.param, s.caches)
-	ok(f, err, f.what+": bind")
-	if !parts {
-		p.Do(op)
-		return
-	}
-	checked, err := pass.Check(op)
-	ok(f, err, f.what+": "+s.c.Name)
-	f.parts(p, checked, checked.Op.Cuts())
-}
-
-// parts records an op in random parts along each axis.
-func (f *fuzzer) parts(p pass.Pass, op pass.Checked, cuts []pass.Cut) {
-	if len(cuts) == 0 {
-		p.Do(op.Op)
-		return
-	}
-	cut := cuts[0]
-	for from := 0; from < cut.Extent; {
-		to := min(cut.Extent, from+f.n(max(1, cut.Extent)))
-		part, err := pass.Part(op, cut.Axis, from, to)
-		ok(f, err, f.what+": part")
-		f.parts(p, part, cuts[1:])
-		from = to
-	}
-}
-
-// judge compares what a step made with what it must make of what it was given.
-func (f *fuzzer) judge(s *fuzzStep, all map[*fuzzValue][]uint32) {
-	f.Helper()
-	for name, v := range s.inputs {
-		s.c.Inputs = append(s.c.Inputs, cases.Tensor{Name: name, Type: pass.F32, Shape: []int{v.batch, v.rows, v.cols}, Words: v.gather(all[v])})
-	}
-	if s.known != nil {
-		s.known(&s.c, func(v *fuzzValue) []uint32 { return v.gather(all[v]) })
-	}
-	want, err := s.c.Want()
-	ok(f, err, f.what+": truth")
-	got := cases.Tensor{Name: want[0].Name, Type: pass.F32, Words: s.out.gather(all[s.out])}
-	report := cases.Compare(got, want[0], s.c.Limits())
-	if report.Wrong == 0 && report.Max <= 1e-6 {
-		report.L2 = 0 // random sums may cancel, and leave little but their roundings
-	}
-	if err := report.Err(s.c.Limits()); err != nil {
-		f.Errorf("%s: %s: %v", f.what, s.c.Name, err)
-	}
-	around := append([]uint32(nil), all[s.out]...)
-	const filler = 0xC29A0000 // −77
-	s.out.each(func(_, at int) { around[at] = filler })
-	for i, w := range around {
-		if w != filler {
-			f.Errorf("%s: %s: element %d of the buffer, outside of the view, was written", f.what, s.c.Name, i)
-			return
-		}
-	}
-}
-
-func (f *fuzzer) equal(what string, got, want []uint32) {
-	f.Helper()
-	for i := range want {
-		if got[i] != want[i] {
-			f.Errorf("%s: %s: element %d has other bits: %#08x, want %#08x", f.what, what, i, got[i], want[i])
-			return
-		}
-	}
+// hold makes state of an output that is updated in place: it holds what the given input
+// does before the first run, and from then on what the run before left there.
+func (s *fuzzStep) hold(output int, before *fuzzValue, argument string) {
+	out := s.outs[output]
+	out.held = out.scatter(before.gather(before.input), fuzzFiller)
+	copied := *out
+	copied.held = nil
+	s.over(output, &copied, argument)
 }

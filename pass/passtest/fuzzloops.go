@@ -1,6 +1,8 @@
 package passtest
 
 import (
+	"slices"
+
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
@@ -16,9 +18,33 @@ func (f *fuzzer) rope(x *fuzzValue) {
 	if heads*dim != x.cols {
 		x = f.fresh(x.batch, x.rows, heads*dim)
 	}
-	r := pass.Rope{Batch: x.batch, Rows: x.rows, Heads: heads, HeadDim: dim, Pos: pass.Const(f.random.IntN(50)), Style: pass.RopeStyle(f.random.IntN(2))}
+	r := pass.Rope{Batch: x.batch, Rows: x.rows, Heads: heads, HeadDim: dim, Pos: f.index("Pos", x.batch, 50), Style: pass.RopeStyle(f.random.IntN(2))}
 	table := cases.Param{Field: "Table", Weights: pass.RopeWeights{Positions: 60 + x.rows, Rot: rot, Base: 1000}}
-	f.add(cases.Case{Op: r, Params: []cases.Param{table}}, nil, "X", x.batch, x.rows, x.cols).inPlace(x, "X")
+	s := f.add(cases.Case{Op: r, Params: []cases.Param{table}}, nil, "X", x.batch, x.rows, x.cols)
+	f.update(s, 0, x, "X")
+}
+
+// layerNorm normalises a value, in place or not, and turns the result besides or does not.
+func (f *fuzzer) layerNorm(x *fuzzValue) {
+	l := pass.LayerNorm{Batch: x.batch, Rows: x.rows, Cols: x.cols, Eps: 0.01}
+	params, names := []cases.Param{f.norm(x.cols)}, []string{"Y"}
+	outs := []*fuzzValue{f.value(pass.F32, x.batch, x.rows, x.cols)}
+	if f.random.IntN(2) == 0 && x.cols > 1 {
+		l.Heads = 1
+		if x.cols%4 == 0 {
+			l.Heads = 2
+		}
+		rot := 2 * f.n(x.cols/l.Heads/2)
+		l.Pos = f.index("Pos", x.batch, 20)
+		params = append(params, cases.Param{Field: "Table", Weights: pass.RopeWeights{Positions: 20 + x.rows, Rot: rot, Base: 1000}})
+		names, outs = append(names, "Rotated"), append(outs, f.value(pass.F32, x.batch, x.rows, x.cols))
+	}
+	c := cases.Case{Op: l, Params: params}
+	if f.random.IntN(2) == 0 {
+		f.addAll(c, map[string]*fuzzValue{"X": x}, names, outs...)
+		return
+	}
+	f.update(f.addAll(c, nil, names, outs...), 0, x, "X")
 }
 
 // residual adds a product to a copy of a value.
@@ -30,59 +56,32 @@ func (f *fuzzer) residual(x *fuzzValue) {
 	}
 	before := f.like(x, x.batch, x.rows, n)
 	w := pass.LinearWeights{Parts: []pass.Tensor{f.matrix("w", x.cols, n, x.cols)}, Bias: f.bias(n)}
-	f.add(cases.Case{Op: g, Params: []cases.Param{{Field: "W", Weights: w}}}, map[string]*fuzzValue{"A": x}, "C", x.batch, x.rows, n).inPlace(before, "C")
-}
-
-// cached attends to a value through a cache that two appends fill.
-func (f *fuzzer) cached(x *fuzzValue) {
-	dim := 4 * f.n(3)
-	heads := max(1, x.cols/dim)
-	if heads*dim != x.cols {
-		x = f.fresh(x.batch, x.rows, heads*dim)
-	}
-	keys := f.n(25)
-	k, v := f.like(x, x.batch, keys, x.cols), f.fresh(x.batch, keys, x.cols)
-	g := pass.CacheConfig{Heads: heads, HeadDim: dim, Capacity: keys, Batch: x.batch, Type: pass.F32}
-	used := f.random.IntN(keys + 1)
-	a := pass.Attend{Batch: x.batch, Queries: x.rows, Keys: pass.Const(used), Causal: f.random.IntN(2) == 0}
-	empty := make([]float32, x.batch*keys*x.cols)
-	c := cases.Case{Op: a, Caches: []cases.Cache{{Field: "Cache", Config: g, K: empty, V: empty}}}
-	s := f.add(c, map[string]*fuzzValue{"Q": x}, "O", x.batch, x.rows, x.cols)
-	cut := f.random.IntN(keys + 1)
-	s.first = func(p pass.Pass, at func(*fuzzValue) pass.View, _ map[string]pass.View) {
-		late := func(v *fuzzValue) pass.View { return at(v).At(min(cut, keys-1) * v.view.RowStride) }
-		p.Do(pass.Append{K: late(k), V: late(v), Cache: s.caches["Cache"], Batch: x.batch, Rows: keys - cut, At: pass.Const(cut)},
-			pass.Append{K: at(k), V: at(v), Cache: s.caches["Cache"], Batch: x.batch, Rows: cut})
-	}
-	s.known = func(c *cases.Case, words func(*fuzzValue) []uint32) {
-		c.Caches[0].K, c.Caches[0].V = floats(words(k)), floats(words(v))
-	}
+	s := f.add(cases.Case{Op: g, Params: []cases.Param{{Field: "W", Weights: w}}}, map[string]*fuzzValue{"A": x}, "C", x.batch, x.rows, n)
+	f.update(s, 0, before, "C")
 }
 
 // lookup takes the largest of each row, and for it a row of a table.
 func (f *fuzzer) lookup(x *fuzzValue) {
-	n := f.n(30)
-	best := pass.Argmax{Batch: x.batch, Rows: x.rows, Cols: x.cols}
-	e := pass.Embed{Batch: x.batch, Rows: x.rows, IDRows: x.rows}
+	n, more := f.n(30), f.random.IntN(5)
+	held := x.rows + more
+	best := pass.Argmax{Batch: x.batch, Rows: x.rows, Cols: x.cols, IDRows: held, ToRow: f.index("ToRow", x.batch, more)}
+	// Both have the same index: an id that is not where it should be is not found.
+	e := pass.Embed{Batch: x.batch, Rows: x.rows, IDRows: held, IDRow: best.ToRow}
+	found := slices.Clone(f.numbers)
+	before := f.words(x.batch, held, farWord)
+	s := f.addAll(cases.Case{Op: best}, map[string]*fuzzValue{"X": x}, []string{"IDs"}, f.value(pass.U32, x.batch, held, 1))
+	f.update(s, 0, before, "IDs")
+	for _, number := range found {
+		again := *number
+		again.name = "IDRow"
+		f.numbers = append(f.numbers, &again)
+	}
 	params := []cases.Param{{Field: "Table", Weights: pass.LinearWeights{Parts: []pass.Tensor{f.matrix("table", n, x.cols, n)}}}}
 	if f.random.IntN(2) == 0 {
-		e.Pos = pass.Const(f.random.IntN(9))
+		e.Pos = f.index("Pos", x.batch, 9)
 		params = append(params, cases.Param{Field: "Positions", Weights: pass.LinearWeights{Parts: []pass.Tensor{f.matrix("positions", n, x.rows+9, n)}}})
 	}
-	s := f.add(cases.Case{Op: e, Params: params}, nil, "Out", x.batch, x.rows, n)
-	s.first = func(p pass.Pass, at func(*fuzzValue) pass.View, views map[string]pass.View) {
-		ids := p.Temp(pass.U32, x.batch*x.rows)
-		a := best
-		a.X, a.IDs = at(x), ids.View()
-		p.Do(a)
-		views["IDs"] = ids.View()
-	}
-	s.known = func(c *cases.Case, words func(*fuzzValue) []uint32) {
-		argmax := cases.Case{Name: "argmax", Op: best, Outputs: []string{"IDs"}, Inputs: []cases.Tensor{{Name: "X", Type: pass.F32, Shape: []int{x.batch, x.rows, x.cols}, Words: words(x)}}}
-		ids, err := argmax.Want()
-		ok(f, err, f.what+": truth of argmax")
-		c.Inputs = append(c.Inputs, ids[0])
-	}
+	f.add(cases.Case{Op: e, Params: params}, map[string]*fuzzValue{"IDs": s.outs[0]}, "Out", x.batch, x.rows, n)
 }
 
 // stats pools a value as an image of one line.
@@ -92,11 +91,15 @@ func (f *fuzzer) stats(x *fuzzValue) {
 	f.add(cases.Case{Op: s}, map[string]*fuzzValue{"X": x, "Masks": masks}, "Y", x.batch, s.Count, 2*x.cols)
 }
 
-// copied copies some rows over a copy of another value.
+// copied copies some rows over a copy of another value, of numbers or of words.
 func (f *fuzzer) copied(x *fuzzValue) {
 	y := f.like(x, x.batch, f.n(20), x.cols)
+	if f.random.IntN(4) == 0 {
+		x, y = f.words(x.batch, x.rows, 1<<30), f.words(x.batch, y.rows, 1<<30)
+	}
 	rows := f.n(min(x.rows, y.rows))
 	m := pass.Copy{Batch: x.batch, Rows: rows, Cols: x.cols, FromRows: x.rows, ToRows: y.rows,
-		FromRow: pass.Const(f.random.IntN(x.rows - rows + 1)), ToRow: pass.Const(f.random.IntN(y.rows - rows + 1))}
-	f.add(cases.Case{Op: m}, map[string]*fuzzValue{"From": x}, "To", x.batch, y.rows, x.cols).inPlace(y, "To")
+		FromRow: f.index("FromRow", x.batch, x.rows-rows), ToRow: f.index("ToRow", x.batch, y.rows-rows)}
+	s := f.addAll(cases.Case{Op: m}, map[string]*fuzzValue{"From": x}, []string{"To"}, f.value(y.typ, x.batch, y.rows, x.cols))
+	f.update(s, 0, y, "To")
 }

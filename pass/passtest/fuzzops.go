@@ -22,9 +22,9 @@ func (f *fuzzer) step() {
 			same(op, params...)
 			return
 		}
-		f.add(cases.Case{Op: op, Params: params}, nil, "Y", x.batch, x.rows, x.cols).inPlace(x, "X")
+		f.update(f.add(cases.Case{Op: op, Params: params}, nil, "Y", x.batch, x.rows, x.cols), 0, x, "X")
 	}
-	switch f.random.IntN(24) {
+	switch f.random.IntN(28) {
 	case 0, 1:
 		f.gemm(x)
 	case 2:
@@ -46,12 +46,12 @@ func (f *fuzzer) step() {
 	case 6:
 		inPlace(pass.Scale{Batch: x.batch, Rows: x.rows, Cols: x.cols, Factor: float32(f.random.IntN(7)-3) / 2})
 	case 7:
-		inPlace(pass.LayerNorm{Batch: x.batch, Rows: x.rows, Cols: x.cols, Eps: 0.01}, f.norm(x.cols))
+		f.layerNorm(x)
 	case 8:
 		inPlace(pass.GroupNorm{Batch: x.batch, Rows: x.rows, Cols: x.cols, Eps: 0.01, Lengths: f.lengths(x)}, f.norm(x.cols))
 	case 9:
 		pool := f.n(min(3, x.rows))
-		op := pass.PoolNorm{Batch: x.batch, Rows: x.rows, Cols: x.cols, Pool: pool, Abs: f.random.IntN(2) == 0, Eps: 0.01, Epilogue: pass.Leaky(0.125)}
+		op := pass.PoolNorm{Batch: x.batch, Rows: x.rows, Cols: x.cols, Pool: pool, Abs: f.random.IntN(2) == 0, Lengths: f.lengths(x), Eps: 0.01, Epilogue: pass.Leaky(0.125)}
 		f.add(cases.Case{Op: op, Params: []cases.Param{f.norm(x.cols)}}, one, "Y", x.batch, x.rows/pool, x.cols)
 	case 10:
 		same(pass.L2Norm{Batch: x.batch, Rows: x.rows, Cols: x.cols})
@@ -61,24 +61,30 @@ func (f *fuzzer) step() {
 		same(pass.LogSoftmax{Batch: x.batch, Rows: x.rows, Cols: x.cols})
 	case 13:
 		f.gate(x)
-	case 14:
+	case 14, 15:
 		f.lstm(x)
-	case 15:
-		f.permute(x)
 	case 16:
-		f.conv2D(x)
+		f.permute(x)
 	case 17:
-		f.rope(x)
+		f.conv2D(x)
 	case 18:
-		f.residual(x)
+		f.rope(x)
 	case 19:
-		f.cached(x)
+		f.residual(x)
 	case 20:
-		f.lookup(x)
+		f.cached(x)
 	case 21:
-		f.stats(x)
+		f.decode(x)
 	case 22:
+		f.lookup(x)
+	case 23:
+		f.stats(x)
+	case 24:
 		f.copied(x)
+	case 25:
+		f.advance(f.counters(f.n(40), 20), 20, f.random.IntN(5))
+	case 26:
+		f.mel(x.batch)
 	default:
 		f.depthwise(x)
 	}
@@ -89,20 +95,8 @@ func (f *fuzzer) epilogue() pass.Epilogue {
 	return all[f.random.IntN(len(all))]
 }
 
-// lengths returns a random length of each item, or none.
-func (f *fuzzer) lengths(x *fuzzValue) pass.Items {
-	if f.random.IntN(2) == 0 {
-		return pass.Items{}
-	}
-	n := make([]int, x.batch)
-	for b := range n {
-		n[b] = f.random.IntN(x.rows + 1)
-	}
-	return pass.Fixed(n...)
-}
-
-// numbers makes weights.
-func (f *fuzzer) numbers(what string, n int, scale, offset float32) []float32 {
+// draw makes numbers of weights.
+func (f *fuzzer) draw(what string, n int, scale, offset float32) []float32 {
 	return cases.Recipe(fmt.Sprintf("fuzz %d.%d %s", f.seed, len(f.steps), what), 1, n, scale, offset)
 }
 
@@ -113,7 +107,10 @@ func (f *fuzzer) matrix(what string, taps int, shape ...int) pass.Tensor {
 		n *= d
 	}
 	types := []pass.DType{pass.F32, pass.F32, pass.F16, pass.BF16}
-	return cases.Encode(what, types[f.random.IntN(len(types))], f.numbers(what, n, float32(1.5/math.Sqrt(float64(taps))), 0), shape...)
+	if len(shape) == 2 && what == "w" && shape[1]%pass.Q8Block == 0 {
+		types = append(types, pass.Q8_0)
+	}
+	return cases.Encode(what, types[f.random.IntN(len(types))], f.draw(what, n, float32(1.5/math.Sqrt(float64(taps))), 0), shape...)
 }
 
 // bias makes a bias, or none.
@@ -121,11 +118,11 @@ func (f *fuzzer) bias(n int) []float32 {
 	if f.random.IntN(2) == 0 {
 		return nil
 	}
-	return f.numbers("bias", n, 1, 0)
+	return f.draw("bias", n, 1, 0)
 }
 
 func (f *fuzzer) norm(n int) cases.Param {
-	return cases.Param{Field: "W", Weights: pass.NormWeights{Gain: f.numbers("gain", n, 0.5, 1), Bias: f.bias(n)}}
+	return cases.Param{Field: "W", Weights: pass.NormWeights{Gain: f.draw("gain", n, 0.5, 1), Bias: f.bias(n)}}
 }
 
 func (f *fuzzer) gemm(x *fuzzValue) {
@@ -134,7 +131,7 @@ func (f *fuzzer) gemm(x *fuzzValue) {
 	w := pass.LinearWeights{Parts: []pass.Tensor{f.matrix("w", x.cols, n, x.cols)}, Bias: f.bias(n)}
 	columns := n
 	if f.random.IntN(3) == 0 {
-		w.Dual = f.numbers("dual", f.n(n), 1, 0)
+		w.Dual = f.draw("dual", f.n(n), 1, 0)
 		columns += len(w.Dual)
 	}
 	if f.random.IntN(3) == 0 {
@@ -147,7 +144,13 @@ func (f *fuzzer) gemm(x *fuzzValue) {
 
 func (f *fuzzer) conv1D(x *fuzzValue) {
 	kernel, out := f.n(min(5, x.rows)), f.n(40)
-	v := pass.Conv1D{Batch: x.batch, In: x.rows, Stride: f.n(3), PadLeft: f.random.IntN(3), PadRight: f.random.IntN(3), Lengths: f.lengths(x), Epilogue: f.epilogue(), Abs: f.random.IntN(3) == 0}
+	v := pass.Conv1D{Batch: x.batch, In: x.rows, Stride: f.n(3), PadLeft: f.random.IntN(3), PadRight: f.random.IntN(3), Epilogue: f.epilogue(), Abs: f.random.IntN(3) == 0}
+	if pad := max(v.PadLeft, v.PadRight); pad < x.rows && f.random.IntN(3) == 0 {
+		v.Padding = pass.PadReflect
+		v.Lengths = f.items("Lengths", x.batch, func(int) int { return f.reflected(x.rows, pad) })
+	} else {
+		v.Lengths = f.lengths(x)
+	}
 	steps := (x.rows+v.PadLeft+v.PadRight-kernel)/v.Stride + 1
 	if f.random.IntN(3) == 0 {
 		v.Pool = f.n(min(3, steps))
@@ -160,6 +163,14 @@ func (f *fuzzer) conv1D(x *fuzzValue) {
 	}
 	w := pass.ConvWeights{Weight: f.matrix("w", x.cols*kernel, out, x.cols, kernel), Bias: f.bias(out)}
 	f.add(cases.Case{Op: v, Params: []cases.Param{{Field: "W", Weights: w}}}, map[string]*fuzzValue{"X": x}, "Y", x.batch, steps, out)
+}
+
+// reflected returns a random length that has what is reflected of it, or 0.
+func (f *fuzzer) reflected(most, pad int) int {
+	if n := f.random.IntN(most + 1); n > pad {
+		return n
+	}
+	return 0
 }
 
 func (f *fuzzer) attention(x *fuzzValue) {
@@ -184,7 +195,7 @@ func (f *fuzzer) attention(x *fuzzValue) {
 	a.Keys = keys
 	inputs["K"] = f.like(x, x.batch, keys, x.cols)
 	inputs["V"] = f.like(x, x.batch, keys, x.cols)
-	a.KeyLengths = f.lengths(inputs["K"])
+	a.KeyLengths = f.items("KeyLengths", x.batch, func(int) int { return f.random.IntN(keys + 1) })
 	f.add(cases.Case{Op: a}, inputs, "O", x.batch, x.rows, x.cols)
 }
 
@@ -200,27 +211,11 @@ func (f *fuzzer) gate(x *fuzzValue) {
 		f.add(cases.Case{Op: pass.GLU{Batch: x.batch, Rows: x.rows, Cols: half}}, inputs, "Y", x.batch, x.rows, half)
 	case 2:
 		kernel := 2*f.random.IntN(4) + 1
-		w := pass.ConvGLUWeights{Weight: f.matrix("w", kernel, half, kernel), Bias: f.bias(half), Gain: f.numbers("gain", half, 0.5, 1), Shift: f.numbers("shift", half, 1, 0), Normalised: f.random.IntN(2) == 0, Eps: 0.01}
+		w := pass.ConvGLUWeights{Weight: f.matrix("w", kernel, half, kernel), Bias: f.bias(half), Gain: f.draw("gain", half, 0.5, 1), Shift: f.draw("shift", half, 1, 0), Normalised: f.random.IntN(2) == 0, Eps: 0.01}
 		f.add(cases.Case{Op: pass.ConvGLU{Batch: x.batch, Rows: x.rows, Lengths: f.lengths(x)}, Params: []cases.Param{{Field: "W", Weights: w}}}, inputs, "Y", x.batch, x.rows, half)
 	default:
 		f.add(cases.Case{Op: pass.SwiGLU{Batch: x.batch, Rows: x.rows, Cols: half, GateFirst: f.random.IntN(2) == 0}}, inputs, "Y", x.batch, x.rows, half)
 	}
-}
-
-func (f *fuzzer) lstm(x *fuzzValue) {
-	hidden, directions := f.n(20), f.n(2)
-	w := pass.LSTMWeights{}
-	in := x.cols
-	for range f.n(2) {
-		var layer []pass.LSTMCell
-		for range directions {
-			layer = append(layer, pass.LSTMCell{Input: f.matrix("in", in, 4*hidden, in), Hidden: f.matrix("hidden", hidden, 4*hidden, hidden), Bias: f.bias(4 * hidden)})
-		}
-		w.Layers = append(w.Layers, layer)
-		in = directions * hidden
-	}
-	f.add(cases.Case{Op: pass.LSTM{Batch: x.batch, Time: x.rows, Lengths: f.lengths(x)}, Params: []cases.Param{{Field: "W", Weights: w}}},
-		map[string]*fuzzValue{"X": x}, "Y", x.batch, x.rows, in)
 }
 
 func (f *fuzzer) permute(x *fuzzValue) {
@@ -251,19 +246,55 @@ func (f *fuzzer) conv2D(x *fuzzValue) {
 	f.add(cases.Case{Op: v, Params: []cases.Param{{Field: "W", Weights: w}}}, inputs, "Y", x.batch, height*width, out)
 }
 
-// depthwise takes the columns as frequencies of one channel, or channels of one.
+// depthwise takes the columns as frequencies of one channel, or channels of one, and the
+// rows as all of an image or a part of it.
 func (f *fuzzer) depthwise(x *fuzzValue) {
-	d := pass.DepthwiseConv2D{Batch: x.batch, Time: x.rows, Frequency: x.cols, Lengths: f.lengths(x)}
-	channels, time, frequency := 1, (x.rows+1)/2, (x.cols+1)/2
+	d := pass.DepthwiseConv2D{Batch: x.batch, Time: x.rows, Frequency: x.cols}
+	channels, frequency, first := 1, (x.cols+1)/2, false
 	w := pass.DepthwiseWeights{}
 	switch f.random.IntN(3) {
 	case 0:
-		channels = f.n(12)
+		channels, first, frequency = f.n(12), true, (frequency+1)/2
 		w.First, w.FirstBias = f.matrix("first", 9, channels, 3, 3), f.bias(channels)
-		time, frequency = (time+1)/2, (frequency+1)/2
 	case 1:
 		channels, d.Frequency, frequency = x.cols, 1, 1
 	}
+	if f.random.IntN(2) == 0 {
+		d.Held.From = f.random.IntN(20)
+		d.Held.To = d.Held.From + x.rows
+		d.Time = d.Held.To + f.random.IntN(20)
+	}
+	if d.Out = withinHeld(d, first); d.Out.Len() == 0 {
+		d.Held, d.Time = pass.Span{}, x.rows
+		d.Out = withinHeld(d, first)
+	}
+	d.Lengths = f.items("Lengths", x.batch, func(int) int { return f.random.IntN(d.Time + 1) })
 	w.Weight, w.Bias = f.matrix("w", 9, channels, 3, 3), f.bias(channels)
-	f.add(cases.Case{Op: d, Params: []cases.Param{{Field: "W", Weights: w}}}, map[string]*fuzzValue{"X": x}, "Y", x.batch, time, frequency*channels)
+	f.add(cases.Case{Op: d, Params: []cases.Param{{Field: "W", Weights: w}}}, map[string]*fuzzValue{"X": x}, "Y", x.batch, d.Out.Len(), frequency*channels)
+}
+
+// withinHeld returns the output rows that need no other rows of the image than are held.
+func withinHeld(d pass.DepthwiseConv2D, first bool) pass.Span {
+	held := d.Held.Resolve(d.Time)
+	needs := func(row, rows int) (from, to int) { return max(2*row-1, 0), min(2*row+2, rows) }
+	middle := d.Time // rows of the image that the last convolution reads
+	if first {
+		middle = (middle + 1) / 2
+	}
+	out := pass.Span{}
+	for row := range (middle + 1) / 2 {
+		from, to := needs(row, middle)
+		if first {
+			from, _ = needs(from, d.Time)
+			_, to = needs(to-1, d.Time)
+		}
+		switch {
+		case from < held.From || to > held.To:
+		case out.Len() == 0:
+			out = pass.Span{From: row, To: row + 1}
+		default:
+			out.To = row + 1
+		}
+	}
+	return out
 }

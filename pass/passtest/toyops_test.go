@@ -195,8 +195,11 @@ func (g *toyProgram) counters(op pass.Checked, a pass.Advance) error {
 func (g *toyProgram) openCaches(op pass.Checked, c *cases.Case) {
 	for _, h := range op.Caches {
 		words := g.p.Cache(h.Cache).(*toyMemory).words
-		half := len(words) / 2
-		c.Caches = append(c.Caches, cases.Cache{Field: h.Name, Config: h.Config(), K: floats(words[:half]), V: floats(words[half:])})
+		half, config := len(words)/2, h.Config()
+		if g.s.h.fault == "caches never round" {
+			config.Type = pass.F32
+		}
+		c.Caches = append(c.Caches, cases.Cache{Field: h.Name, Config: config, K: floats(words[:half]), V: floats(words[half:])})
 	}
 }
 

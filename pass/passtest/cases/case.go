@@ -282,7 +282,12 @@ func (c Case) Truth() ([]Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.truth(checked, &data{c: c})
+	d := &data{c: c}
+	outputs, err := k.truth(checked, d)
+	if err == nil {
+		err = d.err
+	}
+	return outputs, err
 }
 
 // In returns the case in another kind of math. A tolerance of its own is widened to

@@ -127,3 +127,35 @@ func TestCompare(t *testing.T) {
 	require.NoError(t, Compare(zero, F32("y", []float32{0}, 1), ExactTolerance).Err(ExactTolerance))
 	require.Error(t, Compare(Tensor{}, want, ExactTolerance).Err(ExactTolerance))
 }
+
+// Numbers on a device that lead beyond what there is are an error of the case, for
+// package truth would stumble over them.
+func TestNumbersBeyond(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, e := range All() {
+		if e.Full {
+			continue
+		}
+		c := e.Case()
+		for i, in := range c.Inputs {
+			isNumber := slices.Contains([]string{"Lengths", "KeyLengths", "StateRows", "At", "Keys", "Pos", "FromRow", "ToRow", "IDRow"}, in.Name)
+			isNumber = isNumber || e.Op == "embed" && in.Name == "IDs" || in.Name == "Index" && len(c.Op.(pass.Advance).Stop) > 0
+			if !isNumber || in.Type != pass.U32 || seen[e.Op+in.Name] {
+				continue
+			}
+			seen[e.Op+in.Name] = true
+			for _, far := range []uint32{1 << 20, 0xFFFFFFFF} {
+				bad := in
+				bad.Words = slices.Repeat([]uint32{far}, len(in.Words))
+				spoiled := c
+				spoiled.Inputs = slices.Clone(c.Inputs)
+				spoiled.Inputs[i] = bad
+				_, err := spoiled.Truth()
+				require.ErrorIs(t, err, pass.ErrInvalid, "%s: %s", e.Name, in.Name)
+				require.ErrorContains(t, err, in.Name)
+			}
+		}
+	}
+	require.GreaterOrEqual(t, len(seen), 20, "%v", seen)
+}

@@ -99,7 +99,7 @@ func (d *data) items(name string, fixed pass.Items, batch, most int, otherwise f
 		default:
 			numbers[b] = otherwise(b)
 		}
-		d.check(name, b, numbers[b], most)
+		numbers[b] = d.within(name, b, numbers[b], most)
 	}
 	return numbers
 }
@@ -117,7 +117,7 @@ func (d *data) index(name string, x pass.Index, batch, most int) []int {
 		default:
 			numbers[b] = int(t.Words[b]) + x.Addend()
 		}
-		d.check(name, b, numbers[b], most)
+		numbers[b] = d.within(name, b, numbers[b], most)
 	}
 	return numbers
 }
@@ -127,11 +127,16 @@ func (d *data) lengths(fixed pass.Items, batch, n int) []int {
 	return d.items("Lengths", fixed, batch, n, func(int) int { return n })
 }
 
-// check keeps the first number that is out of its range: package truth trusts them.
-func (d *data) check(name string, item, n, most int) {
-	if n > most && d.err == nil {
+// within returns a number, which package truth will trust, or the most that it may be. The
+// first that is more is the error of the data.
+func (d *data) within(name string, item, n, most int) int {
+	if n <= most {
+		return n
+	}
+	if d.err == nil {
 		d.err = invalid("%s: %s: item %d: want 0 to %d, given %d", d.c.Name, name, item, most, n)
 	}
+	return most
 }
 
 func (d *data) weights(field string) pass.Weights {

@@ -3,6 +3,7 @@ package cases
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases/truth"
@@ -41,8 +42,14 @@ func embedKind() kind {
 				most = positions.N - e.Rows
 			}
 			idRow, pos := d.index("IDRow", e.IDRow, e.Batch, e.IDRows-e.Rows), d.index("Pos", e.Pos, e.Batch, most)
-			out := truth.Embed(e, d.linear("Table"), positions, d.words("IDs", 0), idRow, pos)
-			return []Tensor{result(op, "Out", rounded(out))}, d.err
+			table, ids := d.linear("Table"), slices.Clone(d.words("IDs", e.Batch*e.IDRows))
+			for b, row := range idRow { // others may be anything
+				for i := b*e.IDRows + row; i < b*e.IDRows+row+e.Rows; i++ {
+					ids[i] = uint32(d.within("IDs", b, int(ids[i]), table.N-1))
+				}
+			}
+			out := truth.Embed(e, table, positions, ids, idRow, pos)
+			return []Tensor{result(op, "Out", rounded(out))}, nil
 		},
 		match: func(Case) Tolerance { return Tolerance{L2: 1e-7, Max: 1e-7} }, // one rounding
 	}

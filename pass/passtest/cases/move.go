@@ -62,7 +62,15 @@ func advanceKind() kind {
 			if !a.Done.IsZero() {
 				done = d.words("Done", 0)
 			}
-			index, flags := truth.Advance(a, d.words("Index", 0), ids, done)
+			for b, n := range d.words("Index", a.Batch) {
+				if len(a.Stop) > 0 && done[b] == 0 {
+					d.within("Index", b, int(n)+a.Plus, a.IDRows-1)
+				}
+			}
+			if d.err != nil {
+				return nil, d.err
+			}
+			index, flags := truth.Advance(a, d.words("Index", a.Batch), ids, done)
 			outputs := []Tensor{result(op, "Index", index)}
 			if done != nil {
 				outputs = append(outputs, result(op, "Done", flags))

@@ -137,7 +137,10 @@ func normalise(w pass.MelWeights, y []float64, samples int) {
 				bin[t] = y[t*w.Mels+j]
 			}
 			mean, variance := moments(bin)
-			deviation := math.Sqrt(variance * float64(count) / float64(count-1))
+			deviation := 0.0 // of a single frame
+			if count > 1 {
+				deviation = math.Sqrt(variance * float64(count) / float64(count-1))
+			}
 			for t := range frames {
 				y[t*w.Mels+j] = (y[t*w.Mels+j] - mean) / (deviation + float64(w.NormaliseEps))
 				if t >= count {
