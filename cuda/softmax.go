@@ -39,9 +39,9 @@ func (c *compiler) softmax(op pass.Softmax, log bool, cost pass.Cost) error {
 		}
 		switch {
 		case i < len(names)-1:
-			args.Parts = kernels.U32(k.to(parts))
+			args.Parts = kernels.F32(k.to(parts))
 		case stretches > 1:
-			args.Parts = kernels.U32(k.from(parts))
+			args.Parts = kernels.F32(k.from(parts))
 		}
 		if i == len(names)-1 {
 			args.Y = k.write(op.Y, op.Batch, op.Rows, op.Cols)

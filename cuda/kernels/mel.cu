@@ -86,6 +86,7 @@ __device__ inline float bin(const Mel& a, const float* power, uint32_t number) {
 // each warp.
 template <int Warps>
 __device__ void frames(const Mel& a) {
+	release_dependents();
 	float2* turns = dynamic_shared<float2>();
 	const float2* table = reinterpret_cast<const float2*>(a.Tables);
 	for (uint32_t i = threadIdx.x; i < 2 * a.Half; i += 32 * Warps) turns[i] = {table[i].x, -table[i].y};

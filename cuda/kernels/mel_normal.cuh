@@ -29,6 +29,7 @@ constexpr uint32_t ScaleValues = 1024, BinsAcross = 8; // of a block
 // scale bounds 1,024 values a block from below by the largest of the item, and scales
 // them.
 __device__ void scale(const MelNormal& a) {
+	release_dependents();
 	const Item item(a);
 	float top = -infinity();
 	for (uint32_t i = threadIdx.x; i < item.frames; i += 256) top = max_or_nan(top, a.Largest[(int64_t)item.number * a.Frames + i]);
@@ -73,6 +74,7 @@ __device__ float over(uint32_t count, F f) {
 // bins subtracts from eight bins a block their means over time, and with PerBin divides by
 // their deviations.
 __device__ void bins(const MelNormal& a) {
+	release_dependents();
 	const Item item(a);
 	const uint32_t bin = item.group * BinsAcross + threadIdx.x % BinsAcross;
 	const uint32_t count = a.PerBin ? min(item.length / a.Hop, item.frames) : item.frames;

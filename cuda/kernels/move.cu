@@ -65,6 +65,7 @@ __device__ void gather(const Permute& a) {
 // A tile a block, through shared memory: what gather would read with a stride is read and
 // written in rows.
 __device__ void transpose(const Transpose& a) {
+	release_dependents();
 	__shared__ uint32_t staged[32][33];
 	const uint32_t across = blockIdx.x % a.TilesAcross * 32, along = blockIdx.x / a.TilesAcross % a.TilesAlong * 32;
 	const uint32_t outer = blockIdx.x / a.TilesAcross / a.TilesAlong;
@@ -82,6 +83,7 @@ __device__ void transpose(const Transpose& a) {
 
 // An item a thread.
 __device__ void advance(const Advance& a) {
+	release_dependents();
 	const uint32_t item = blockIdx.x * blockDim.x + threadIdx.x;
 	if (item >= a.Batch) return;
 	uint32_t* done = a.Done.P == nullptr ? nullptr : a.Done.P + item * a.Done.Row;

@@ -42,6 +42,7 @@ __device__ void turn_row(const LayerNorm& a, const float* y, uint32_t item, uint
 template <int Threads, int Lanes, int Held>
 __device__ void layer(const LayerNorm& a) {
 	using T = rows::Team<Threads, Lanes>;
+	release_dependents();
 	if (T::row() >= a.Count) return;
 	const uint32_t item = T::row() / a.Rows, row = T::row() % a.Rows;
 	const float count = (float)a.Cols;
@@ -65,26 +66,38 @@ __device__ void layer(const LayerNorm& a) {
 	if (a.Rotated.P != nullptr) turn_row<T, Lanes>(a, y, item, row);
 }
 
+// quads calls f with each of a block's quads of a row, four at a time and thread, and the
+// column where it begins.
+template <int Threads, class F>
+__device__ void quads(const float* x, uint32_t cols, bool wide, F f) {
+	for (uint32_t first = threadIdx.x; 4 * (int64_t)first < cols; first += 4 * Threads) {
+		float4 v[4];
+		rows::take<Threads>(v, x, first, cols, wide);
+#pragma unroll
+		for (int i = 0; i < 4; i++) f(v[i], 4 * (int64_t)(first + i * Threads));
+	}
+}
+
 // The same for rows of any length, which are read three times.
 template <int Threads>
 __device__ void layer_long(const LayerNorm& a) {
 	using T = rows::Team<Threads, Threads>;
+	release_dependents();
 	const uint32_t item = T::row() / a.Rows, row = T::row() % a.Rows;
 	const float count = (float)a.Cols;
 	const float* x = rows::at(a.X, item, row, 0);
 	const bool wide = a.Vectors & rows::VectorX;
 	float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
-	for (int64_t c = 4 * threadIdx.x; c < a.Cols; c += 4 * Threads) sum = plus(sum, rows::load(x + c, a.Cols - c, wide));
+	quads<Threads>(x, a.Cols, wide, [&](float4 v, int64_t) { sum = plus(sum, v); });
 	const float rough = T::template total<0>(rows::across(sum)) / count;
 	Deviation d;
-	for (int64_t c = 4 * threadIdx.x; c < a.Cols; c += 4 * Threads) d.of(rows::load(x + c, a.Cols - c, wide), rough, a.Cols - c);
+	quads<Threads>(x, a.Cols, wide, [&](float4 v, int64_t column) { d.of(v, rough, a.Cols - column); });
 	const float2 second = T::template total<1>(d.sums());
 	const float fine = second.x / count, scale = scale_of(second.y / count - fine * fine, a.Eps);
 	float* y = rows::at(a.Y, item, row, 0);
-	for (int64_t c = 4 * threadIdx.x; c < a.Cols; c += 4 * Threads) {
-		const float4 v = minus(rows::load(x + c, a.Cols - c, wide), rough);
-		rows::store(y + c, a.Cols - c, a.Vectors & rows::VectorY, weighed(a, c, v, fine, scale));
-	}
+	quads<Threads>(x, a.Cols, wide, [&](float4 v, int64_t column) {
+		if (column < a.Cols) rows::store(y + column, a.Cols - column, a.Vectors & rows::VectorY, weighed(a, column, minus(v, rough), fine, scale));
+	});
 	if (a.Rotated.P != nullptr) turn_row<T, Threads>(a, y, item, row);
 }
 
@@ -112,6 +125,7 @@ __device__ inline uint32_t size_of(float4 v) {
 template <int Threads, int Lanes, int Held>
 __device__ void length(const L2Norm& a) {
 	using T = rows::Team<Threads, Lanes>;
+	release_dependents();
 	if (T::row() >= a.Count) return;
 	const uint32_t item = T::row() / a.Rows, row = T::row() % a.Rows;
 	float4 v[Held];
@@ -139,18 +153,20 @@ __device__ void length(const L2Norm& a) {
 template <int Threads>
 __device__ void length_long(const L2Norm& a) {
 	using T = rows::Team<Threads, Threads>;
+	release_dependents();
 	const uint32_t item = T::row() / a.Rows, row = T::row() % a.Rows;
 	const float* x = rows::at(a.X, item, row, 0);
 	const bool wide = a.Vectors & rows::VectorX;
 	uint32_t size = 0;
-	for (int64_t c = 4 * threadIdx.x; c < a.Cols; c += 4 * Threads) size = max(size, size_of(rows::load(x + c, a.Cols - c, wide)));
+	quads<Threads>(x, a.Cols, wide, [&](float4 v, int64_t) { size = max(size, size_of(v)); });
 	const float down = down_of(T::template largest<0>(size));
 	float4 squares = {0.0f, 0.0f, 0.0f, 0.0f};
-	for (int64_t c = 4 * threadIdx.x; c < a.Cols; c += 4 * Threads) squares = square(times(rows::load(x + c, a.Cols - c, wide), down), squares);
+	quads<Threads>(x, a.Cols, wide, [&](float4 v, int64_t) { squares = square(times(v, down), squares); });
 	const Length l = length_of(down, T::template total<1>(rows::across(squares)), a.Eps);
 	float* y = rows::at(a.Y, item, row, 0);
-	for (int64_t c = 4 * threadIdx.x; c < a.Cols; c += 4 * Threads)
-		rows::store(y + c, a.Cols - c, a.Vectors & rows::VectorY, times(times(rows::load(x + c, a.Cols - c, wide), l.down), l.scale));
+	quads<Threads>(x, a.Cols, wide, [&](float4 v, int64_t column) {
+		if (column < a.Cols) rows::store(y + column, a.Cols - column, a.Vectors & rows::VectorY, times(times(v, l.down), l.scale));
+	});
 }
 
 }  // namespace norms

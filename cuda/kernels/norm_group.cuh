@@ -33,26 +33,51 @@ struct Chunk {
 	}
 };
 
-// group_moments leaves the moments of a chunk. What is read a second time is in L1.
+// Quads are the quads of a chunk that a thread takes at a time. All are on their way
+// before the first arrives.
+struct Quads {
+	float4 v[4];
+
+	// fetch loads what is within `live` rows, and moves on.
+	__device__ void fetch(const GroupNorm& a, const float* x, Walk& w, uint32_t live) {
+#pragma unroll
+		for (int i = 0; i < 4; i++, w.next()) {
+			const int64_t column = 4 * (int64_t)w.quad;
+			v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+			if (w.row < live) v[i] = rows::load(x + w.row * a.X.Row + column, a.Cols - column, a.Vectors & rows::VectorX);
+		}
+	}
+};
+
+// group_moments leaves the moments of a chunk. Chunks are read again for the distances
+// from the mean only where a thread cannot hold its share.
 __device__ void group_moments(const GroupNorm& a) {
 	using T = rows::Team<256, 256>;
+	release_dependents();
 	const Chunk c(a);
 	const uint32_t quads = (a.Cols + 3) / 4, live = c.end - c.first;
 	const float* x = rows::at(a.X, c.item, c.first, 0);
-	const bool wide = a.Vectors & rows::VectorX;
 	const float count = (float)((int64_t)live * a.Cols);
-	float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll 4
-	for (Walk w(threadIdx.x, quads); w.row < live; w.next()) {
-		const int64_t column = 4 * (int64_t)w.quad;
-		sum = plus(sum, rows::load(x + w.row * a.X.Row + column, a.Cols - column, wide));
+	const Walk start(threadIdx.x, quads);
+	Walk ahead = start;
+	Quads q;
+	q.fetch(a, x, ahead, live);
+	const bool all = ahead.row >= live;
+	float4 sum = plus(plus(q.v[0], q.v[1]), plus(q.v[2], q.v[3]));
+	while (ahead.row < live) {
+		q.fetch(a, x, ahead, live);
+		sum = plus(sum, plus(plus(q.v[0], q.v[1]), plus(q.v[2], q.v[3])));
 	}
 	const float rough = T::total<0>(rows::across(sum)) / fmaxf(count, 1.0f);
 	Deviation d;
-#pragma unroll 4
-	for (Walk w(threadIdx.x, quads); w.row < live; w.next()) {
-		const int64_t column = 4 * (int64_t)w.quad;
-		d.of(rows::load(x + w.row * a.X.Row + column, a.Cols - column, wide), rough, a.Cols - column);
+	Walk w = start;
+	ahead = start;
+	if (!all) q.fetch(a, x, ahead, live);
+	while (w.row < live) {
+#pragma unroll
+		for (int i = 0; i < 4; i++, w.next())
+			if (w.row < live) d.of(q.v[i], rough, (int64_t)a.Cols - 4 * (int64_t)w.quad);
+		if (!all) q.fetch(a, x, ahead, live);
 	}
 	const float2 second = T::total<1>(d.sums());
 	const float fine = second.x / fmaxf(count, 1.0f);
@@ -86,35 +111,27 @@ __device__ inline Origin merged(const GroupNorm& a, uint32_t item) {
 	return {rough, fine, scale_of(T::total<1>(squares) / count, a.Eps)};
 }
 
-// group_apply normalises a chunk. Four quads a thread are under way at a time, the first
-// of them while moments are merged.
+// group_apply normalises a chunk. The first quads are on their way while moments are
+// merged.
 __device__ void group_apply(const GroupNorm& a) {
+	release_dependents();
 	const Chunk c(a);
 	const uint32_t quads = (a.Cols + 3) / 4, live = c.end - c.first, all = min(a.Chunk, a.Rows - c.first);
 	const float* x = rows::at(a.X, c.item, c.first, 0);
 	float* y = rows::at(a.Y, c.item, c.first, 0);
-	Walk w(threadIdx.x, quads);
-	Walk ahead = w;
-	float4 v[4];
-	const auto fetch = [&] {
-#pragma unroll
-		for (int i = 0; i < 4; i++, ahead.next()) {
-			const int64_t column = 4 * (int64_t)ahead.quad;
-			v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-			if (ahead.row < live) v[i] = rows::load(x + ahead.row * a.X.Row + column, a.Cols - column, a.Vectors & rows::VectorX);
-		}
-	};
-	fetch();
+	Walk w(threadIdx.x, quads), ahead = w;
+	Quads q;
+	q.fetch(a, x, ahead, live);
 	const Origin o = merged(a, c.item);
 	while (w.row < all) {
 #pragma unroll
 		for (int i = 0; i < 4; i++, w.next()) {
 			const int64_t column = 4 * (int64_t)w.quad;
 			float4 r = {0.0f, 0.0f, 0.0f, 0.0f};
-			if (w.row < live) r = weighed(a, column, minus(v[i], o.rough), o.fine, o.scale);
+			if (w.row < live) r = weighed(a, column, minus(q.v[i], o.rough), o.fine, o.scale);
 			if (w.row < all) rows::store(y + w.row * a.Y.Row + column, a.Cols - column, a.Vectors & rows::VectorY, r);
 		}
-		fetch();
+		q.fetch(a, x, ahead, live);
 	}
 }
 

@@ -75,6 +75,7 @@ struct Stripe {
 // pool_moments leaves the moments of a chunk of each channel.
 template <int Pool>
 __device__ void pool_moments(const PoolNorm& a) {
+	release_dependents();
 	const Stripe<Pool> s(a);
 	const uint32_t step = s.down * RowsEach;
 	const uint32_t within = max(min(s.end, s.live), s.start) - s.start;
@@ -116,6 +117,7 @@ __device__ void pool_moments(const PoolNorm& a) {
 // are not stored in between.
 template <int Pool>
 __device__ void pool_apply(const PoolNorm& a) {
+	release_dependents();
 	const Stripe<Pool> s(a);
 	const uint32_t step = s.down * RowsEach;
 	float v[RowsEach];

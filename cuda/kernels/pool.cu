@@ -77,6 +77,7 @@ __device__ float2 total(float2 v) {
 
 // 32 channels of a line of an item a block, for one mask.
 __device__ void stats(const StatsPool& a) {
+	release_dependents();
 	__shared__ Weights weight_shares[Down];
 	const Column c(a);
 	Weights all{}, part{};

@@ -89,15 +89,23 @@ __device__ auto at(const V& v, const Place& p) {
 	return at(v, p.item, p.row, p.column);
 }
 
+// All kernels of rows let those that depend on them begin at once: these wait for the end,
+// but have been launched by then.
+//
 // Elementwise kernels have blocks of 256 threads, each of which takes two units: so that
 // enough is under way to keep the memory busy.
 constexpr uint32_t Each = 2, VisitThreads = 256;
 
 template <class A>
 __device__ void places(const A& a, Place (&p)[Each]) {
+	release_dependents();
 	for (uint32_t i = 0; i < Each; i++)
 		p[i] = place(a, (int64_t)blockIdx.x * (VisitThreads * Each) + i * VisitThreads + threadIdx.x);
 }
+
+__device__ inline float larger(float a, float b) { return fmaxf(a, b); }
+__device__ inline uint32_t larger(uint32_t a, uint32_t b) { return max(a, b); }
+__device__ inline uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 // A Team is the threads that share a row: a warp, or a block of Threads.
 template <int Threads, int Lanes>
@@ -140,55 +148,55 @@ struct Team {
 
 	template <int Slot>
 	static __device__ float total(float v) {
-		return total<Slot>(float2{v, 0.0f}).x;
-	}
-
-	// largest returns the largest key of the team.
-	template <int Slot>
-	static __device__ uint32_t largest(uint32_t v) {
-		for (int mask = 16; mask > 0; mask /= 2) v = max(v, shfl_xor(v, mask));
+		v = warp_sum(v);
 		if constexpr (Warps > 1) {
-			__shared__ uint32_t shares[Warps];
+			__shared__ float shares[Warps];
 			if (threadIdx.x % 32 == 0) shares[threadIdx.x / 32] = v;
 			__syncthreads();
-			for (int i = 0; i < Warps; i++) v = max(v, shares[i]);
+			v = shares[0];
+			for (int i = 1; i < Warps; i++) v += shares[i];
+		}
+		return v;
+	}
+
+	// largest returns the largest value of the team: of floats, one that is not NaN.
+	template <int Slot, typename V>
+	static __device__ V largest(V v) {
+		for (int mask = 16; mask > 0; mask /= 2) v = larger(v, shfl_xor(v, mask));
+		if constexpr (Warps > 1) {
+			__shared__ V shares[Warps];
+			if (threadIdx.x % 32 == 0) shares[threadIdx.x / 32] = v;
+			__syncthreads();
+			for (int i = 0; i < Warps; i++) v = larger(v, shares[i]);
 		}
 		return v;
 	}
 };
 
-// take loads a thread's quads of a row: number lane, lane + Lanes, and so on.
+// take loads a thread's quads of a row: number first, first + Lanes, and so on. Beyond the
+// row's end is what `beyond` says.
 template <int Lanes, int Held>
-__device__ void take(float4 (&v)[Held], const float* x, uint32_t lane, uint32_t cols, bool wide) {
+__device__ void take(float4 (&v)[Held], const float* x, uint32_t first, uint32_t cols, bool wide, float beyond = 0.0f) {
+	const float4 nothing = {beyond, beyond, beyond, beyond};
+	if (wide) {
+		// No branches between the loads, so that all are on their way before one arrives.
+		const uint32_t whole = cols / 4;
+#pragma unroll
+		for (int i = 0; i < Held; i++) {
+			const uint32_t quad = first + i * Lanes;
+			v[i] = nothing;
+			if (quad < whole) v[i] = load4(x + 4 * (int64_t)quad);
+		}
+		if (cols % 4 == 0) return;
+	}
 #pragma unroll
 	for (int i = 0; i < Held; i++) {
-		const int64_t column = 4 * (int64_t)(lane + i * Lanes);
-		v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-		if (column < cols) v[i] = load(x + column, cols - column, wide);
+		const int64_t column = 4 * (int64_t)(first + i * Lanes), left = cols - column;
+		if (wide && left >= 4) continue;
+		v[i] = nothing;
+		if (left > 0) v[i] = within(load(x + column, left, false), left, beyond);
 	}
 }
-
-// Keys are numbers in the order of the floats that they stand for. −0 counts as 0, and
-// NaN as −infinity. No key is 0.
-constexpr uint32_t NothingKey = 0x007fffffu; // of −infinity
-
-__device__ inline uint32_t key_of(float v) {
-	uint32_t bits = bits_of(v);
-	const uint32_t size = bits & 0x7fffffffu;
-	if (size == 0) bits = 0;
-	if (size > 0x7f800000u) bits = 0xff800000u;
-	return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
-}
-
-__device__ inline float value_of(uint32_t key) {
-	return float_of(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu));
-}
-
-// Moments are what is known of a chunk of numbers: the mean in two parts, so that an
-// offset costs no digits, the sum of squared distances from it, and how many they are.
-struct Moments {
-	float rough, fine, squares, count;
-};
 
 // place_of returns what an index is for an item, beside what is always added to it, and
 // whether it is within its range; if not, the status says so.

@@ -1,11 +1,10 @@
 package kernels
 
 // A Softmax takes Count rows, Rows of each item. Long rows are cut into Stretches, of each
-// of which Parts has the key of the largest element (see rows.cuh) and the sum of
-// exponentials relative to it.
+// of which Parts has the largest element and the sum of exponentials relative to it.
 type Softmax struct {
 	X, Y              View
-	Parts             U32
+	Parts             F32
 	Count, Rows, Cols uint32
 	Vectors           uint32
 	Stretches         uint32
