@@ -17,6 +17,9 @@ type Config struct {
 	// Ops lists the ops, by name, whose cases run, and nothing else does: for a backend that
 	// has several ways to compute them. nil: all, and the rest of the suite.
 	Ops []string
+	// BySize says that the backend chooses kernels by the size of an op, so that an op in
+	// parts gives the same within tolerance, but not the same bits, as the whole.
+	BySize bool
 	// Allocs is how often replaying a recording may allocate: 0, or what a binding to
 	// native code cannot avoid.
 	Allocs float64
