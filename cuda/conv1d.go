@@ -87,7 +87,7 @@ func (c *compiler) conv1dTiles(op pass.Conv1D, p *convParam, l convLayout, why s
 		return err
 	}
 	v := product{
-		a: a, items: op.Batch, lines: 1, width: steps, step: op.Stride / l.group * l.width,
+		a: a, items: op.Batch, lines: 1, width: steps, whole: op.Steps(op.In) * op.Pool, step: op.Stride / l.group * l.width,
 		w: w, columns: pass.Span{To: p.out}, segments: 1, depth: l.depth(),
 		bias: driver.Pointer(p.biasAt()), epilogue: op.Epilogue,
 	}

@@ -47,6 +47,7 @@ func (c *compiler) conv2dTiles(op pass.Conv2D, p *convParam, l convLayout, width
 	}
 	size := op.W.Shape().(pass.Conv2DShape).Size
 	border, lines := size/2, op.Out.Len()
+	height, _ := op.Size()
 	a, err := c.prepare(preparation{
 		x:     func(k *call) kernels.View { return k.read(op.X, op.Batch, op.Height*op.Width, p.in) },
 		items: op.Batch, inLines: op.Height, inWidth: op.Width,
@@ -59,13 +60,16 @@ func (c *compiler) conv2dTiles(op pass.Conv2D, p *convParam, l convLayout, width
 	line := (op.Width + 2*border) * l.width
 	w.segment = size * l.width
 	v := product{
-		a: a, items: op.Batch, lines: lines, width: width, line: op.Stride * line, step: op.Stride * l.width, segment: line,
+		a: a, items: op.Batch, lines: lines, width: width, whole: height * width, line: op.Stride * line, step: op.Stride * l.width, segment: line,
 		w: w, columns: pass.Span{To: p.out}, segments: size, depth: size * l.width,
 		bias: driver.Pointer(p.biasAt()),
 		out: func(k *call) kernels.View {
 			k.because("%s", why)
 			return k.write(op.Y, op.Batch, lines*width, p.out)
 		},
+	}
+	if size == 1 && op.Stride == 1 { // pixels follow each other beyond their lines
+		v.lines, v.width, v.line = 1, lines*width, 0
 	}
 	if !op.Residual.IsZero() {
 		v.residual = func(k *call) kernels.View { return k.read(op.Residual, op.Batch, lines*width, p.out) }

@@ -11,10 +11,15 @@ import (
 
 // Cases are so small that the rule computes their convolutions in FP32.
 func TestConvolutionsOnTensorCores(t *testing.T) {
-	library(t, 90)
-	passtest.Config{Ops: []string{"conv1d", "conv2d"}}.Run(t, func(t testing.TB) pass.Device {
-		return emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": "tiles"}})
-	})
+	for _, gpu := range []drivertest.Profile{drivertest.Hopper(), drivertest.Turing()} {
+		t.Run(gpu.Name, func(t *testing.T) {
+			t.Parallel()
+			library(t, gpu.Capability)
+			passtest.Config{Ops: []string{"conv1d", "conv2d"}}.Run(t, func(t testing.TB) pass.Device {
+				return emulated(t, gpu, Config{Ways: map[string]string{"": "tiles"}})
+			})
+		})
+	}
 }
 
 // Cases have too few rows for the rule to take blocks of twelve.
