@@ -80,7 +80,7 @@ func (p *product) boundary() string {
 }
 
 // straight reports whether the rows of an item, and the sum, go on in equal steps.
-func (p *product) straight() bool { return p.lines == 1 && p.segments == 1 }
+func (p *product) straight() bool { return p.lines == 1 && p.line == 0 && p.segments == 1 }
 
 // tileSplit emits a product whose sum is made in parts, and what adds them.
 func (c *compiler) tileSplit(p product, t tileChoice, why string, cost pass.Cost) error {
