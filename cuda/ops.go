@@ -11,6 +11,8 @@ import (
 // op compiles one op.
 func (c *compiler) op(step pass.Checked) error {
 	switch op := step.Op.(type) {
+	case pass.LSTM:
+		return c.lstm(op, step.Cost)
 	case pass.Gemm:
 		return c.gemm(op, step.Cost)
 	case pass.Conv1D:
@@ -76,6 +78,8 @@ func (c *compiler) op(step pass.Checked) error {
 // load lays weights out on the device.
 func (d *device) load(ctx context.Context, w pass.Weights, shape pass.ParamShape) (backend.Memory, error) {
 	switch w := w.(type) {
+	case pass.LSTMWeights:
+		return d.loadLSTM(ctx, w, shape.(pass.LSTMShape))
 	case pass.LinearWeights:
 		return loadLinear(ctx, d, w, shape.(pass.LinearShape))
 	case pass.NormWeights:
