@@ -71,7 +71,7 @@ func (c *compiler) prepare(p preparation) (prepared, error) {
 	if !p.overlap {
 		out.scales = c.temporary(4 * p.items * out.rows)
 		name, rows := "tile_prepare_256", 1
-		if p.channels <= 1024 {
+		if p.channels <= 1536 {
 			name, rows = "tile_prepare_32", 4
 		}
 		k := c.call(name)

@@ -16,9 +16,17 @@ func TestGemmWays(t *testing.T) {
 	} {
 		t.Run(way, func(t *testing.T) {
 			library(t, 90)
-			passtest.Config{Ops: []string{"gemm"}}.Run(t, func(t testing.TB) pass.Device {
+			passtest.Config{Ops: []string{"gemm"}, BySize: true}.Run(t, func(t testing.TB) pass.Device {
 				return emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": way}})
 			})
 		})
 	}
+}
+
+// The kernels as they are compiled for devices before capability 8.0.
+func TestGemmOnTuring(t *testing.T) {
+	library(t, 75)
+	passtest.Config{Ops: []string{"gemm"}, BySize: true}.Run(t, func(t testing.TB) pass.Device {
+		return emulated(t, drivertest.Turing(), Config{})
+	})
 }

@@ -76,7 +76,7 @@ __device__ inline int64_t source(const Prepare& a, uint32_t item, uint32_t row) 
 // block, have a row each; what does not fit their registers is read twice.
 template <int Lanes>
 __device__ void prepare_rows(const Prepare& a) {
-	constexpr int Held = 8;
+	constexpr int Held = Lanes == 32 ? 12 : 8;
 	const uint32_t lane = threadIdx.x % Lanes;
 	const uint32_t each = a.Lines * a.Width;
 	const uint32_t number = blockIdx.x * (blockDim.x / Lanes) + threadIdx.x / Lanes;
