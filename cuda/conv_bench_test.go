@@ -18,10 +18,14 @@ type convTiming struct {
 	make  func(m *rowMaker) pass.Op
 }
 
-// random returns values that are not zeros.
+// random returns values that are not zeros; a million of them, again and again.
 func (m *rowMaker) random(n int) pass.View {
-	x := m.floats(n)
-	require.NoError(m.b, m.s.Write(context.Background(), x, cases.Recipe("x", 1, n, 1, 0)))
+	x, some := m.floats(n), cases.Recipe("x", 1, min(n, 1<<20), 1, 0)
+	all := make([]float32, n)
+	for i := 0; i < n; i += len(some) {
+		copy(all[i:], some)
+	}
+	require.NoError(m.b, m.s.Write(context.Background(), x, all))
 	return x
 }
 

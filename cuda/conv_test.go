@@ -6,7 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/cpu"
 	"github.com/tandem-gpu/tandem/pass/passtest"
+	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
 
 // Cases are so small that the rule computes their convolutions in FP32.
@@ -32,6 +34,45 @@ func TestConvGLUOfManyRows(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Rows of more channels than any case has pass through the output before they are
+// normalised.
+func TestConvGLUOfManyChannels(t *testing.T) {
+	t.Parallel()
+	library(t, 90)
+	const rows, channels, kernel = 7, 1030, 5
+	w := pass.ConvGLUWeights{
+		Weight: pass.Float32s("w", cases.Recipe("w", 1, channels*kernel, 1, 0), channels, kernel), Bias: cases.Recipe("b", 1, channels, 1, 0),
+		Gain: cases.Recipe("g", 1, channels, 0.5, 1), Shift: cases.Recipe("s", 1, channels, 1, 0), Normalised: true,
+	}
+	x := cases.Recipe("x", 1, 2*rows*2*channels, 2, 0)
+	compute := func(dev pass.Device) []float32 {
+		defer dev.Close()
+		p, err := dev.Load(t.Context(), w)
+		require.NoError(t, err)
+		s, err := dev.NewSession(pass.SessionConfig{})
+		require.NoError(t, err)
+		defer s.Close()
+		var in pass.Input
+		var out pass.Output
+		rec, err := s.Record(t.Context(), pass.RecordOptions{}, func(r pass.Pass) {
+			in = r.Input(pass.F32, len(x))
+			y := r.Temp(pass.F32, 2*rows*channels).View()
+			r.Do(pass.ConvGLU{X: in.View(), W: p, Y: y, Batch: 2, Rows: rows, Lengths: pass.Fixed(rows, 4)})
+			out = r.Output(y, 2*rows*channels)
+		})
+		require.NoError(t, err)
+		run, err := rec.Run(t.Context(), in.F32(x))
+		require.NoError(t, err)
+		defer run.Close()
+		y := make([]float32, 2*rows*channels)
+		require.NoError(t, run.ReadF32(out, y))
+		return y
+	}
+	host, err := cpu.Open(cpu.Config{})
+	require.NoError(t, err)
+	require.InDeltaSlice(t, compute(host), compute(emulated(t, drivertest.Hopper(), Config{})), 2e-5)
 }
 
 func TestGLUWays(t *testing.T) {
