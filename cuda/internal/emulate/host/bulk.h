@@ -50,16 +50,16 @@ inline void mbarrier_wait_cluster(Mbarrier* b, uint32_t parity) { emulate::mbarr
 
 template <typename... At>
 inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, int x, At... rest) {
-	emulate::bulk_load(dst, map, b, 1u << emulate::cluster_rank(), 1 + sizeof...(rest), {x, rest...});
+	emulate::bulk_load(dst, map, b, 1u << emulate::cluster_rank(), 1 + sizeof...(rest), {x, int(rest)...});
 }
 template <typename... At>
 inline void bulk_load_cluster(void* dst, const TensorMap* map, Mbarrier* b, uint16_t mask, int x, At... rest) {
-	emulate::bulk_load(dst, map, b, mask, 1 + sizeof...(rest), {x, rest...});
+	emulate::bulk_load(dst, map, b, mask, 1 + sizeof...(rest), {x, int(rest)...});
 }
 inline void bulk_copy(void* dst, const void* src, uint32_t bytes, Mbarrier* b) { emulate::bulk_copy(dst, src, bytes, b); }
 template <typename... At>
 inline void bulk_store(const TensorMap* map, const void* src, int x, At... rest) {
-	emulate::bulk_store(map, src, 1 + sizeof...(rest), {x, rest...});
+	emulate::bulk_store(map, src, 1 + sizeof...(rest), {x, int(rest)...});
 }
 inline void bulk_commit() { emulate::bulk_commit(); }
 template <int N>

@@ -93,6 +93,18 @@ struct Block {
 	std::vector<WarpGroup> groups;
 };
 
+constexpr uint32_t MostThreads = 1024;  // of one piece of the memory of fibers
+
+// new_piece makes the memory of MostThreads fibers; nullptr if there is none. It is never
+// given back.
+char* new_piece();
+char* stack_top(const Fiber* f);
+
+// catch_faults makes faults of fibers errors of their launch. Other faults go where they
+// went before.
+void catch_faults();
+
+// A Gang is the blocks that run together, and everything that belongs to the launch.
 struct Gang {
 	const Entry* entry = nullptr;
 	char* args = nullptr;
@@ -136,5 +148,10 @@ private:
 	bool grow(uint32_t n);
 	void start(Block& b, const Launch& l, uint32_t at, Index3 index);
 };
+
+inline Gang* gang() { return self()->block->gang; }
+
+// leave ends the launch, with the error that has been described.
+[[noreturn]] void leave();
 
 }  // namespace emulate

@@ -1,13 +1,10 @@
 #include "host.h"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -19,50 +16,9 @@ namespace emulate {
 
 namespace {
 
-constexpr uint32_t MostThreads = 1024;  // of one piece of memory
-constexpr uint64_t MostPauses = 1 << 22;
-
-struct sigaction old_segv, old_bus;
-
 // Gangs are kept for the next launch: their stacks are warm.
 std::mutex idle_lock;
 std::vector<std::unique_ptr<Gang>> idle;
-
-// Where fibers lie, for the handler of signals.
-constexpr size_t MostPieces = 1024;
-std::atomic<size_t> piece_count;
-char* pieces[MostPieces];
-
-constexpr size_t PieceBytes = FiberBytes * MostThreads;
-
-bool is_fiber(uintptr_t address) {
-	const size_t n = piece_count;
-	for (size_t i = 0; i < n; i++) {
-		const uintptr_t from = reinterpret_cast<uintptr_t>(pieces[i]);
-		if (address >= from && address < from + PieceBytes) return true;
-	}
-	return false;
-}
-
-// new_piece makes the memory of MostThreads fibers. It is never given back.
-char* new_piece() {
-	void* p = mmap(nullptr, PieceBytes + FiberBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED) return nullptr;
-	char* at = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + FiberBytes - 1) & ~(FiberBytes - 1));
-	for (uint32_t i = 0; i < MostThreads; i++) mprotect(at + i * FiberBytes + GuardAt, StackAt - GuardAt, PROT_NONE);
-	static std::mutex adding;
-	std::lock_guard<std::mutex> hold(adding);
-	if (piece_count == MostPieces) return nullptr;
-	pieces[piece_count] = at;
-	piece_count++;
-	return at;
-}
-
-// Tops that lie at different places of their pages keep the stacks apart in the cache.
-char* stack_top(const Fiber* f) {
-	const uintptr_t at = reinterpret_cast<uintptr_t>(f);
-	return reinterpret_cast<char*>((at | (FiberBytes - 1)) + 1 - (at / FiberBytes * 576) % 4032);
-}
 
 }  // namespace
 
@@ -115,19 +71,14 @@ void Gang::wake(Fiber* f) {
 	pauses = 0;
 }
 
-namespace {
-
-Gang* gang() { return self()->block->gang; }
-
-// Fibers leave here; nothing of them is used again.
-[[noreturn]] void leave() {
-	Gang* g = gang();
+// Nothing of the fiber is used again.
+void leave() {
 	void* unused;
-	emulate_switch(&unused, g->main_stack);
+	emulate_switch(&unused, gang()->main_stack);
 	__builtin_unreachable();
 }
 
-void land() { leave(); }
+namespace {
 
 bool intact(const char* p, size_t n) {
 	for (size_t i = 0; i < n; i++) {
@@ -142,45 +93,6 @@ void begin() {
 	g->exit();
 	g->next();
 	__builtin_unreachable();
-}
-
-void on_fault(int signal, siginfo_t* info, void* context) {
-	const uintptr_t stack = stack_of(context), at = reinterpret_cast<uintptr_t>(info->si_addr);
-	if (!is_fiber(stack)) {
-		struct sigaction* old = signal == SIGSEGV ? &old_segv : &old_bus;
-		if (old->sa_flags & SA_SIGINFO) {
-			old->sa_sigaction(signal, info, context);
-		} else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
-			old->sa_handler(signal);
-		} else {
-			::signal(signal, SIG_DFL);
-		}
-		return;
-	}
-	Fiber* f = fiber_at(stack);
-	Gang* g = f->block->gang;
-	if (at / FiberBytes == stack / FiberBytes && at % FiberBytes < StackAt) {
-		g->describe(f, "the stack is full");
-	} else if (info->si_code == SI_KERNEL) {
-		g->describe(f, "a vector that is not aligned, or an address that is none");
-	} else {
-		char text[96];
-		snprintf(text, sizeof text, "%s at %p, which is outside of memory", access_kind(context), info->si_addr);
-		g->describe(f, text);
-	}
-	jump(context, stack_top(f) - 64, land);
-}
-
-void catch_faults() {
-	static std::once_flag once;
-	std::call_once(once, [] {
-		struct sigaction a = {};
-		a.sa_sigaction = on_fault;
-		a.sa_flags = SA_SIGINFO | SA_ONSTACK;
-		sigfillset(&a.sa_mask);
-		sigaction(SIGSEGV, &a, &old_segv);
-		sigaction(SIGBUS, &a, &old_bus);
-	});
 }
 
 }  // namespace
@@ -223,140 +135,6 @@ void Gang::describe_deadlock() {
 			}
 		}
 	}
-}
-
-// A thread that exits no longer counts in what others wait for.
-void Gang::exit() {
-	Fiber* f = self();
-	finish_stores(f);
-	f->done = true;
-	live--;
-	check_cluster();
-	pauses = 0;
-	Warp* w = f->warp;
-	w->live--;
-	if (w->arrived != 0 && w->arrived == w->live) w->release(this, nullptr);
-	Block* b = f->block;
-	b->live--;
-	if (b->all.arrived != 0 && b->all.arrived == b->live) b->all.release(this, nullptr);
-}
-
-void Warp::release(Gang* g, Fiber* last) {
-	combine(data, present);
-	for (uint32_t i = 0; i < 32; i++) {
-		if ((present >> i & 1) && waiting[i] != last) g->wake(waiting[i]);
-	}
-	arrived = present = 0;
-}
-
-void Barrier::release(Gang* g, Fiber* last) {
-	for (Fiber* f : waiting) {
-		f->result = sum;
-		if (f != last) g->wake(f);
-	}
-	waiting.clear();
-	arrived = 0;
-	sum = 0;
-}
-
-void meet(Combine combine, void* data, const char* what) {
-	Fiber* f = self();
-	Warp* w = f->warp;
-	if (w->arrived == 0) {
-		w->combine = combine;
-		w->what = what;
-	} else if (w->combine != combine) {
-		fail("%s, while other lanes of the warp are in %s", what, w->what);
-	}
-	w->data[f->lane] = data;
-	w->waiting[f->lane] = f;
-	w->present |= 1u << f->lane;
-	if (++w->arrived == w->live) {
-		w->release(gang(), f);
-		return;
-	}
-	gang()->wait(what);
-}
-
-int sync_block(bool value, const char* what) {
-	Fiber* f = self();
-	Barrier& b = f->block->all;
-	if (b.arrived == 0) {
-		b.what = what;
-	} else if (b.what != what) {
-		fail("%s, while other threads are in %s", what, b.what);
-	}
-	b.sum += value;
-	b.waiting.push_back(f);
-	if (++b.arrived == f->block->live) {
-		b.release(gang(), f);
-	} else {
-		gang()->wait(what);
-	}
-	return f->result;
-}
-
-uint32_t live_threads() { return self()->block->live; }
-
-void barrier(uint32_t id, uint32_t count, bool wait) {
-	if (id == 0 || id >= Block::Barriers) fail("a barrier %u, want 1 to 15", id);
-	if (count == 0 || count % 32 != 0) fail("a barrier of %u threads, want whole warps", count);
-	Fiber* f = self();
-	Barrier& b = f->block->named[id - 1];
-	if (b.arrived != 0 && b.expected != count) {
-		fail("barrier %u of %u threads, while others wait for %u", id, count, b.expected);
-	}
-	b.expected = count;
-	if (wait) b.waiting.push_back(f);
-	if (++b.arrived == count) {
-		b.release(gang(), f);
-	} else if (wait) {
-		static const char* const names[] = {"",          "barrier 1",  "barrier 2",  "barrier 3",  "barrier 4",  "barrier 5",
-		                                    "barrier 6", "barrier 7",  "barrier 8",  "barrier 9",  "barrier 10", "barrier 11",
-		                                    "barrier 12", "barrier 13", "barrier 14", "barrier 15"};
-		gang()->wait(names[id]);
-	}
-}
-
-void pause() {
-	Gang* g = gang();
-	if (++g->pauses > MostPauses) fail("deadlock: threads wait in loops for what does not come");
-	g->ready.push_back(self());
-	g->next();
-}
-
-void progress() { gang()->pauses = 0; }
-
-void* dynamic_memory() { return self()->block->shared; }
-uint32_t dynamic_bytes() { return self()->block->shared_bytes; }
-
-// Copies happen as late as they may, so that a missing wait shows.
-void copy_async(void* to, const void* from, uint32_t valid, uint32_t bytes) {
-	Fiber* f = self();
-	if (valid > bytes) fail("copy_async of %u bytes, given %u valid ones", bytes, valid);
-	if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) & (bytes - 1)) {
-		fail("copy_async of %u bytes from %p to %p, which is not aligned", bytes, from, to);
-	}
-	if (f->copy_count == f->copy_room) {
-		f->copy_room = f->copy_room ? 2 * f->copy_room : 16;
-		f->copies = static_cast<Fiber::Copy*>(realloc(f->copies, f->copy_room * sizeof(Fiber::Copy)));
-	}
-	f->copies[f->copy_count++] = {to, from, valid, bytes, f->group};
-}
-
-void copy_commit() { self()->group++; }
-
-void copy_wait(uint32_t newest) {
-	Fiber* f = self();
-	uint32_t n = 0;
-	for (; n < f->copy_count && f->copies[n].group + newest < f->group; n++) {
-		const Fiber::Copy& c = f->copies[n];
-		memcpy(c.to, c.from, c.valid);
-		memset(static_cast<char*>(c.to) + c.valid, 0, c.bytes - c.valid);
-	}
-	if (n == 0) return;
-	f->copy_count -= n;
-	memmove(f->copies, f->copies + n, f->copy_count * sizeof(Fiber::Copy));
 }
 
 Gang::~Gang() {
