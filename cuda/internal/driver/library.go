@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -79,6 +80,41 @@ func (l *library) call(e entry, args ...uintptr) error {
 		return l.failure(e, int(code))
 	}
 	return nil
+}
+
+// scratch is the memory of a call that shall allocate nothing. It stays in place.
+type scratch struct {
+	args [5]uintptr
+	out  uintptr
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// plain calls an entry point that is given no memory of Go, five arguments at most. It
+// allocates nothing unless there is an error: calls that are made in every run use it.
+func (l *library) plain(e entry, args ...uintptr) error {
+	s := scratches.Get().(*scratch)
+	n := copy(s.args[:], args)
+	r, _, _ := purego.SyscallN(l.entries[e], s.args[:n]...)
+	scratches.Put(s)
+	if code := int32(r); code != 0 {
+		return l.failure(e, int(code))
+	}
+	return nil
+}
+
+// asked calls an entry point whose one argument is where its answer goes.
+func (l *library) asked(e entry) (uintptr, error) {
+	s := scratches.Get().(*scratch)
+	s.out = 0
+	s.args[0] = uintptr(unsafe.Pointer(&s.out))
+	r, _, _ := purego.SyscallN(l.entries[e], s.args[:1]...)
+	out := s.out
+	scratches.Put(s)
+	if code := int32(r); code != 0 {
+		return 0, l.failure(e, int(code))
+	}
+	return out, nil
 }
 
 // failure makes an error of a code.

@@ -77,16 +77,15 @@ func (l *library) CreateContext(ordinal int) (Context, error) {
 }
 
 // DestroyContext implements Driver.
-func (l *library) DestroyContext(c Context) error { return l.call(cuCtxDestroy, uintptr(c)) }
+func (l *library) DestroyContext(c Context) error { return l.plain(cuCtxDestroy, uintptr(c)) }
 
 // SetCurrent implements Driver.
-func (l *library) SetCurrent(c Context) error { return l.call(cuCtxSetCurrent, uintptr(c)) }
+func (l *library) SetCurrent(c Context) error { return l.plain(cuCtxSetCurrent, uintptr(c)) }
 
 // Current implements Driver.
 func (l *library) Current() (Context, error) {
-	var c Context
-	err := l.call(cuCtxGetCurrent, uintptr(unsafe.Pointer(&c)))
-	return c, err
+	c, err := l.asked(cuCtxGetCurrent)
+	return Context(c), err
 }
 
 // MemInfo implements Driver.

@@ -12,7 +12,7 @@ func (l *library) CreateGraph() (Graph, error) {
 }
 
 // DestroyGraph implements Driver.
-func (l *library) DestroyGraph(g Graph) error { return l.call(cuGraphDestroy, uintptr(g)) }
+func (l *library) DestroyGraph(g Graph) error { return l.plain(cuGraphDestroy, uintptr(g)) }
 
 // AddKernel implements Driver. A library older than CUDA 12.3 takes programmatic edges as
 // whole ones: the kernel's own wait is then over at once.
@@ -64,9 +64,9 @@ func (l *library) Instantiate(g Graph) (Exec, error) {
 }
 
 // DestroyExec implements Driver.
-func (l *library) DestroyExec(e Exec) error { return l.call(cuGraphExecDestroy, uintptr(e)) }
+func (l *library) DestroyExec(e Exec) error { return l.plain(cuGraphExecDestroy, uintptr(e)) }
 
 // LaunchGraph implements Driver.
 func (l *library) LaunchGraph(e Exec, s Stream) error {
-	return l.call(cuGraphLaunch, uintptr(e), uintptr(s))
+	return l.plain(cuGraphLaunch, uintptr(e), uintptr(s))
 }

@@ -43,7 +43,7 @@ func (l *library) LoadModule(image []byte) (Module, error) {
 }
 
 // UnloadModule implements Driver.
-func (l *library) UnloadModule(m Module) error { return l.call(cuModuleUnload, uintptr(m)) }
+func (l *library) UnloadModule(m Module) error { return l.plain(cuModuleUnload, uintptr(m)) }
 
 // Function implements Driver.
 func (l *library) Function(m Module, name string) (Function, error) {
@@ -62,7 +62,7 @@ func (l *library) FunctionAttribute(f Function, a FunctionAttribute) (int, error
 
 // AllowShared implements Driver.
 func (l *library) AllowShared(f Function, bytes int) error {
-	return l.call(cuFuncSetAttribute, uintptr(f), uintptr(FunctionDynamicShared), uintptr(bytes))
+	return l.plain(cuFuncSetAttribute, uintptr(f), uintptr(FunctionDynamicShared), uintptr(bytes))
 }
 
 // Occupancy implements Driver.

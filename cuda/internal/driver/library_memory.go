@@ -12,7 +12,7 @@ func (l *library) Alloc(bytes uint64) (Pointer, error) {
 }
 
 // Free implements Driver.
-func (l *library) Free(p Pointer) error { return l.call(cuMemFree, uintptr(p)) }
+func (l *library) Free(p Pointer) error { return l.plain(cuMemFree, uintptr(p)) }
 
 // HostAlloc implements Driver.
 func (l *library) HostAlloc(bytes uint64) (uintptr, error) {
@@ -22,7 +22,7 @@ func (l *library) HostAlloc(bytes uint64) (uintptr, error) {
 }
 
 // HostFree implements Driver.
-func (l *library) HostFree(p uintptr) error { return l.call(cuMemFreeHost, p) }
+func (l *library) HostFree(p uintptr) error { return l.plain(cuMemFreeHost, p) }
 
 // Granularity implements Driver.
 func (l *library) Granularity(ordinal int) (uint64, error) {
@@ -41,7 +41,7 @@ func (l *library) Reserve(bytes uint64) (Pointer, error) {
 
 // Unreserve implements Driver.
 func (l *library) Unreserve(p Pointer, bytes uint64) error {
-	return l.call(cuMemAddressFree, uintptr(p), uintptr(bytes))
+	return l.plain(cuMemAddressFree, uintptr(p), uintptr(bytes))
 }
 
 // Create implements Driver.
@@ -53,7 +53,7 @@ func (l *library) Create(ordinal int, bytes uint64) (Physical, error) {
 }
 
 // Release implements Driver.
-func (l *library) Release(m Physical) error { return l.call(cuMemRelease, uintptr(m)) }
+func (l *library) Release(m Physical) error { return l.plain(cuMemRelease, uintptr(m)) }
 
 // Map implements Driver.
 func (l *library) Map(ordinal int, p Pointer, bytes uint64, m Physical) error {
@@ -70,25 +70,25 @@ func (l *library) Map(ordinal int, p Pointer, bytes uint64, m Physical) error {
 
 // Unmap implements Driver.
 func (l *library) Unmap(p Pointer, bytes uint64) error {
-	return l.call(cuMemUnmap, uintptr(p), uintptr(bytes))
+	return l.plain(cuMemUnmap, uintptr(p), uintptr(bytes))
 }
 
 // CopyToDevice implements Driver.
 func (l *library) CopyToDevice(dst Pointer, src uintptr, bytes uint64, s Stream) error {
-	return l.call(cuMemcpyHtoDAsync, uintptr(dst), src, uintptr(bytes), uintptr(s))
+	return l.plain(cuMemcpyHtoDAsync, uintptr(dst), src, uintptr(bytes), uintptr(s))
 }
 
 // CopyToHost implements Driver.
 func (l *library) CopyToHost(dst uintptr, src Pointer, bytes uint64, s Stream) error {
-	return l.call(cuMemcpyDtoHAsync, dst, uintptr(src), uintptr(bytes), uintptr(s))
+	return l.plain(cuMemcpyDtoHAsync, dst, uintptr(src), uintptr(bytes), uintptr(s))
 }
 
 // CopyOnDevice implements Driver.
 func (l *library) CopyOnDevice(dst, src Pointer, bytes uint64, s Stream) error {
-	return l.call(cuMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(bytes), uintptr(s))
+	return l.plain(cuMemcpyDtoDAsync, uintptr(dst), uintptr(src), uintptr(bytes), uintptr(s))
 }
 
 // Set32 implements Driver.
 func (l *library) Set32(dst Pointer, value uint32, n uint64, s Stream) error {
-	return l.call(cuMemsetD32Async, uintptr(dst), uintptr(value), uintptr(n), uintptr(s))
+	return l.plain(cuMemsetD32Async, uintptr(dst), uintptr(value), uintptr(n), uintptr(s))
 }

@@ -3,8 +3,9 @@
 package driver
 
 import (
-	"errors"
 	"unsafe"
+
+	"github.com/ebitengine/purego"
 )
 
 // CreateStream implements Driver.
@@ -15,22 +16,28 @@ func (l *library) CreateStream(priority int) (Stream, error) {
 }
 
 // DestroyStream implements Driver.
-func (l *library) DestroyStream(s Stream) error { return l.call(cuStreamDestroy, uintptr(s)) }
+func (l *library) DestroyStream(s Stream) error { return l.plain(cuStreamDestroy, uintptr(s)) }
 
 // Synchronize implements Driver.
-func (l *library) Synchronize(s Stream) error { return l.call(cuStreamSynchronize, uintptr(s)) }
+func (l *library) Synchronize(s Stream) error { return l.plain(cuStreamSynchronize, uintptr(s)) }
 
 // Query implements Driver.
 func (l *library) Query(s Stream) (bool, error) { return l.ready(cuStreamQuery, uintptr(s)) }
 
 // ready calls an entry point that says whether something is done.
 func (l *library) ready(e entry, handle uintptr) (bool, error) {
-	err := l.call(e, handle)
-	var failed *Error
-	if errors.As(err, &failed) && failed.Code == NotReady {
+	s := scratches.Get().(*scratch)
+	s.args[0] = handle
+	r, _, _ := purego.SyscallN(l.entries[e], s.args[:1]...)
+	scratches.Put(s)
+	switch code := int32(r); code {
+	case 0:
+		return true, nil
+	case NotReady:
 		return false, nil
+	default:
+		return false, l.failure(e, int(code))
 	}
-	return err == nil, err
 }
 
 // CreateEvent implements Driver.
@@ -41,11 +48,11 @@ func (l *library) CreateEvent() (Event, error) {
 }
 
 // DestroyEvent implements Driver.
-func (l *library) DestroyEvent(e Event) error { return l.call(cuEventDestroy, uintptr(e)) }
+func (l *library) DestroyEvent(e Event) error { return l.plain(cuEventDestroy, uintptr(e)) }
 
 // Record implements Driver.
 func (l *library) Record(e Event, s Stream) error {
-	return l.call(cuEventRecord, uintptr(e), uintptr(s))
+	return l.plain(cuEventRecord, uintptr(e), uintptr(s))
 }
 
 // QueryEvent implements Driver.
