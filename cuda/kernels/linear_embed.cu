@@ -26,26 +26,38 @@ __device__ inline float4 quad_of(const RowTable& t, uint32_t row, int64_t column
 	return {low.x, low.y, high.x, high.y};
 }
 
+// row_of returns the quad of the table for a place of the output.
+__device__ inline float4 row_of(const Embed& a, const rows::Place& p, uint32_t first) {
+	uint32_t id = rows::at(a.IDs, p.item, 0, 0)[((int64_t)first + a.IDRow.Added + p.row) * a.IDs.Row];
+	if (id >= a.Table.Rows) {
+		atomic_or(a.Status, StatusIndex);
+		id = 0;
+	}
+	return quad_of(a.Table, id, p.column);
+}
+
 // A block takes 512 quads of the output, a thread two of them.
 __device__ void rows_of(const Embed& a) {
 	rows::Place p[rows::Each];
 	rows::places(a, p);
+	float4 v[rows::Each], w[rows::Each];
 #pragma unroll
 	for (uint32_t i = 0; i < rows::Each; i++) {
-		uint32_t first, pos;
-		if (p[i].left <= 0 || !rows::place_of(a.IDRow, p[i].item, first)) continue;
-		uint32_t id = rows::at(a.IDs, p[i].item, 0, 0)[((int64_t)first + a.IDRow.Added + p[i].row) * a.IDs.Row];
-		if (id >= a.Table.Rows) {
-			atomic_or(a.Status, StatusIndex);
-			id = 0;
+		w[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+		uint32_t first, pos = 0;
+		const bool found = p[i].left > 0 && rows::place_of(a.IDRow, p[i].item, first) && rows::place_of(a.Pos, p[i].item, pos);
+		if (!found) {
+			p[i].left = 0;
+			continue;
 		}
-		float4 v = quad_of(a.Table, id, p[i].column);
-		if (a.Positions.Values != nullptr) {
-			if (!rows::place_of(a.Pos, p[i].item, pos)) continue;
-			const float4 w = quad_of(a.Positions, pos + a.Pos.Added + p[i].row, p[i].column);
-			v = {v.x + w.x, v.y + w.y, v.z + w.z, v.w + w.w};
-		}
-		rows::store(rows::at(a.Y, p[i]), p[i].left, a.Vectors & rows::VectorY, v);
+		v[i] = row_of(a, p[i], first);
+		if (a.Positions.Values != nullptr) w[i] = quad_of(a.Positions, pos + a.Pos.Added + p[i].row, p[i].column);
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < rows::Each; i++) {
+		if (p[i].left <= 0) continue;
+		if (a.Positions.Values != nullptr) v[i] = {v[i].x + w[i].x, v[i].y + w[i].y, v[i].z + w[i].z, v[i].w + w[i].w};
+		rows::store(rows::at(a.Y, p[i]), p[i].left, a.Vectors & rows::VectorY, v[i]);
 	}
 }
 

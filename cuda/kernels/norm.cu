@@ -58,10 +58,22 @@ __device__ void layer(const LayerNorm& a) {
 	const float2 second = T::template total<1>(d.sums());
 	const float fine = second.x / count, scale = scale_of(second.y / count - fine * fine, a.Eps);
 	float* y = rows::at(a.Y, item, row, 0);
+	// Gains of some quads are loaded before the first of them is stored: no load passes a
+	// store.
+	constexpr int Batch = Held % 5 == 0 ? 5 : Held % 3 == 0 ? 3 : 2;
+	static_assert(Held % Batch == 0, "whole batches");
 #pragma unroll
-	for (int i = 0; i < Held; i++) {
-		const uint32_t column = 4 * (T::lane() + i * Lanes);
-		if (column < a.Cols) rows::store(y + column, a.Cols - column, a.Vectors & rows::VectorY, weighed(a, column, v[i], fine, scale));
+	for (int from = 0; from < Held; from += Batch) {
+#pragma unroll
+		for (int i = from; i < from + Batch; i++) {
+			const uint32_t column = 4 * (T::lane() + i * Lanes);
+			if (column < a.Cols) v[i] = weighed(a, column, v[i], fine, scale);
+		}
+#pragma unroll
+		for (int i = from; i < from + Batch; i++) {
+			const uint32_t column = 4 * (T::lane() + i * Lanes);
+			if (column < a.Cols) rows::store(y + column, a.Cols - column, a.Vectors & rows::VectorY, v[i]);
+		}
 	}
 	if (a.Rotated.P != nullptr) turn_row<T, Lanes>(a, y, item, row);
 }

@@ -124,14 +124,17 @@ __device__ void group_apply(const GroupNorm& a) {
 	q.fetch(a, x, ahead, live);
 	const Origin o = merged(a, c.item);
 	while (w.row < all) {
+		Walk to = w;
 #pragma unroll
-		for (int i = 0; i < 4; i++, w.next()) {
-			const int64_t column = 4 * (int64_t)w.quad;
-			float4 r = {0.0f, 0.0f, 0.0f, 0.0f};
-			if (w.row < live) r = weighed(a, column, minus(q.v[i], o.rough), o.fine, o.scale);
-			if (w.row < all) rows::store(y + w.row * a.Y.Row + column, a.Cols - column, a.Vectors & rows::VectorY, r);
+		for (int i = 0; i < 4; i++, w.next()) { // before the first is stored: no load passes a store
+			if (w.row < live) q.v[i] = weighed(a, 4 * (int64_t)w.quad, minus(q.v[i], o.rough), o.fine, o.scale);
 		}
-		q.fetch(a, x, ahead, live);
+#pragma unroll
+		for (int i = 0; i < 4; i++, to.next()) {
+			const int64_t column = 4 * (int64_t)to.quad;
+			if (to.row < all) rows::store(y + to.row * a.Y.Row + column, a.Cols - column, a.Vectors & rows::VectorY, q.v[i]);
+		}
+		q.fetch(a, x, ahead, live); // zeros beyond the live rows
 	}
 }
 
