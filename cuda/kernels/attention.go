@@ -33,10 +33,10 @@ type flash struct {
 // memory than a device has, attention_split stands in.
 var flashes = []flash{
 	{dim: 64, keys: 64, warps: 8, held: true, resident: 2},
-	{dim: 64, keys: 32, warps: 4, exact: true, resident: 3},
-	{dim: 64, keys: 64, warps: 4, relative: true, held: true, resident: 3},
+	{dim: 64, keys: 32, warps: 4, exact: true, resident: 2},
+	{dim: 64, keys: 64, warps: 4, relative: true, held: true, resident: 2},
 	{dim: 64, keys: 32, warps: 4, exact: true, relative: true, resident: 2},
-	{dim: 128, keys: 64, warps: 4, resident: 3},
+	{dim: 128, keys: 64, warps: 4, resident: 2},
 	{dim: 128, keys: 32, warps: 4, exact: true, resident: 2},
 	{dim: 128, keys: 64, warps: 4, relative: true, held: true, resident: 2},
 	{dim: 128, keys: 32, warps: 4, exact: true, relative: true},

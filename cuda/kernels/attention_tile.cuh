@@ -1,74 +1,9 @@
 // The tile of the kernel for many queries: what it keeps in shared memory, and products.
 #pragma once
 
-#include "attention_parts.cuh"
+#include "attention_queries.cuh"
 
 namespace attention {
-
-// The queries of a warp as operands of products: 16 rows of D dimensions, of which a lane
-// has parts of rows lane/4 and lane/4 + 8. They stay in registers (Held) or lie in shared
-// memory, in the order in which lanes need them.
-template <int D, bool Exact, bool Held>
-struct QueryRows {
-	static constexpr int Parts = Exact ? 2 : 1, Steps = D / 16;
-	uint32_t kept[Held ? Parts : 1][Held ? Steps : 1][4];
-	uint4* shared;   // of the warp and lane
-	float down[2];   // factor of scores, for both rows
-
-	// load takes the rows of a view, times the sign of scale; rows from queries on are 0.
-	__device__ void load(const View& v, uint32_t item, uint32_t head, int dim, int row, int queries, float scale, uint4* at) {
-		const int t = lane_id() % 4;
-		const float* p[2];
-		float up[2];
-		shared = at;
-#pragma unroll
-		for (int r = 0; r < 2; r++) {
-			const int i = row + 8 * r;
-			p[r] = i < queries ? v.P + item * v.Batch + i * v.Row + static_cast<int64_t>(head) * dim : nullptr;
-			float most = 0.0f;
-			if (p[r] != nullptr) {
-				for (int k = 2 * t; k < dim; k += 8) most = fmaxf(most, fmaxf(magnitude(p[r][k]), magnitude(p[r][k + 1])));
-			}
-			const Power power = power_for(warp_max<4>(most));
-			up[r] = scale < 0.0f ? -power.up : power.up;
-			down[r] = power.down * fabsf(scale);
-		}
-#pragma unroll
-		for (int step = 0; step < Steps; step++) {
-			uint32_t high[4], low[4];
-#pragma unroll
-			for (int e = 0; e < 4; e++) {
-				const int r = e % 2, k = step * 16 + e / 2 * 8 + 2 * t;
-				float x = 0.0f, y = 0.0f;
-				if (p[r] != nullptr && k < dim) x = p[r][k] * up[r], y = p[r][k + 1] * up[r];
-				high[e] = pack_half(x, y);
-				low[e] = pack_half(rest(x), rest(y));
-			}
-			put(0, step, high);
-			if (Exact) put(Parts - 1, step, low);
-		}
-		if (!Held) __syncwarp();
-	}
-
-	__device__ void put(int part, int step, const uint32_t (&w)[4]) {
-		if constexpr (Held) {
-#pragma unroll
-			for (int i = 0; i < 4; i++) kept[part][step][i] = w[i];
-		} else {
-			shared[(part * Steps + step) * 32] = {w[0], w[1], w[2], w[3]};
-		}
-	}
-
-	__device__ void get(int part, int step, uint32_t (&w)[4]) const {
-		if constexpr (Held) {
-#pragma unroll
-			for (int i = 0; i < 4; i++) w[i] = kept[part][step][i];
-		} else {
-			const uint4 v = shared[(part * Steps + step) * 32];
-			w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
-		}
-	}
-};
 
 // Halves in shared memory, as packed blocks have them: Lines of Width halves in chunks of
 // 8, exchanged so that eight lines have the same chunk in different banks.
@@ -103,7 +38,7 @@ __device__ inline void multiply_pair(float (&c)[2][4], float (&rest)[2][4], cons
 }
 
 template <int D, int Keys, int Warps, bool Exact, bool Relative, bool Held>
-struct Tile {
+struct Tile : Slab {
 	static constexpr int Rows = 16 * Warps, Parts = Exact ? 2 : 1, Threads = 32 * Warps;
 	static constexpr int Part = Keys * D;      // halves of keys, values or positions of a step
 	static constexpr int Stage = Parts * Part;
@@ -113,27 +48,24 @@ struct Tile {
 	// multiple of 32, so that they read different ones along the diagonal.
 	static constexpr int Stride = Band / 32 * 32 + 25;
 	static_assert(Stride >= Band && (!Relative || Rows == 64), "as the window is");
-	static constexpr int Unrolled = Held ? D / 16 : 4;  // steps; registers are numbered, so that all must be
-	using Rows2 = QueryRows<D, Exact, Held>;
+	static constexpr int Unrolled = Held ? D / 16 : 2;  // steps; registers are numbered, so that all must be
+	using Queries = QueryRows<D, Exact, Held>;
 
-	const Attention& a;
-	half *keys, *values, *positions;
+	half *key_tile, *value_tile, *position_tile;
 	float* band;  // of the warp
 	uint4* kept;
 	const half *packed_keys, *packed_values, *packed_positions;  // of the head
 	const float *key_factors, *value_factors, *position_factors;
-	uint32_t item, head;
-	int first, count, dim;
+	int first;
 
-	__device__ Tile(const Attention& a, uint32_t slab, uint32_t item, uint32_t head, int first, int count)
-	    : a(a), item(item), head(head), first(first), count(count), dim(a.Dim) {
-		keys = dynamic_shared<half>();
-		values = keys + Stage;
-		positions = values + Stage;
-		half* next = positions + (Relative ? Window * Stage : 0);
+	__device__ Tile(const Slab& s, int first) : Slab(s), first(first) {
+		key_tile = dynamic_shared<half>();
+		value_tile = key_tile + Stage;
+		position_tile = value_tile + Stage;
+		half* next = position_tile + (Relative ? Window * Stage : 0);
 		kept = reinterpret_cast<uint4*>(next);
 		band = reinterpret_cast<float*>(next + (Held ? 0 : (Relative ? 2 : 1) * Parts * Rows * D)) + warp_id() * 16 * Stride;
-		const int64_t block = static_cast<int64_t>(slab) * a.Blocks;
+		const int64_t block = static_cast<int64_t>(number) * a.Blocks;
 		packed_keys = a.Keys + block * (BlockRows * D * Parts);
 		packed_values = a.Values + block * (BlockRows * D * Parts);
 		key_factors = a.KeyFactors + block;
@@ -145,8 +77,8 @@ struct Tile {
 		}
 	}
 
-	// queries returns where the warp's and lane's queries lie, those of Q2 behind those of Q.
-	__device__ uint4* queries(int which) const {
+	// kept_at returns where the warp's and lane's queries lie, those of Q2 behind those of Q.
+	__device__ uint4* kept_at(int which) const {
 		constexpr int Warp = Parts * (D / 16) * 32;
 		return kept + (which * Warps + warp_id()) * Warp + lane_id();
 	}
@@ -165,11 +97,11 @@ struct Tile {
 	// fetch_keys begins to copy the keys of a step, and what it needs of the positions: all
 	// of the window at first, then what is new.
 	__device__ void fetch_keys(int key, bool all) const {
-		fetch_panels(keys, packed_keys + static_cast<int64_t>(key / BlockRows) * (BlockRows * D * Parts), key % BlockRows);
+		fetch_panels(key_tile, packed_keys + static_cast<int64_t>(key / BlockRows) * (BlockRows * D * Parts), key % BlockRows);
 		if constexpr (Relative) {
 			for (int u = all ? 0 : Window - 1; u < Window; u++) {
 				const int at = stretch(key) + u;
-				fetch_panels(positions + at % Window * Stage,
+				fetch_panels(position_tile + at % Window * Stage,
 				             packed_positions + static_cast<int64_t>(at * Keys / BlockRows) * (BlockRows * D * Parts), at * Keys % BlockRows);
 			}
 		}
@@ -187,17 +119,14 @@ struct Tile {
 		for (int part = 0; part < Parts; part++) {
 			for (int i = threadIdx.x; i < Part / 8; i += Threads) {
 				const int line = i / (Keys / 8), c = i % (Keys / 8);
-				copy_async<16>(values + part * Part + place_of<Keys>(line, c), block + part * BlockRows * D + place_of<64>(line, chunk + c));
+				copy_async<16>(value_tile + part * Part + place_of<Keys>(line, c), block + part * BlockRows * D + place_of<64>(line, chunk + c));
 			}
 		}
 		copy_commit();
 	}
 
-	__device__ float key_factor(int key) const { return key_factors[key / BlockRows]; }
-	__device__ float value_factor(int key) const { return value_factors[key / BlockRows]; }
-
 	// products_of multiplies queries with 16 rows of panels.
-	__device__ void products_of(float (&c)[2][4], const Rows2& q, const half* panels, int line) const {
+	__device__ void products_of(float (&c)[2][4], const Queries& q, const half* panels, int line) const {
 		float small[2][4] = {};
 #pragma unroll
 		for (int n = 0; n < 2; n++) {
@@ -223,7 +152,7 @@ struct Tile {
 		}
 	}
 
-	__device__ void scores(float (&s)[Keys / 8][4], const Rows2& q) const {
+	__device__ void scores(float (&s)[Keys / 2], const Queries& q) const {
 		// Steps outside, so that products in flight have sums of their own.
 		float small[Exact ? Keys / 16 : 1][2][4] = {};
 		float c[Keys / 16][2][4] = {};
@@ -236,14 +165,14 @@ struct Tile {
 			for (int n = 0; n < Keys / 16; n++) {
 				uint32_t b[2][4];
 #pragma unroll
-				for (int part = 0; part < Parts; part++) load_pair<64>(b[part], keys + part * Part + step / 4 * (Keys * 64), 16 * n, step % 4 * 2);
+				for (int part = 0; part < Parts; part++) load_pair<64>(b[part], key_tile + part * Part + step / 4 * (Keys * 64), 16 * n, step % 4 * 2);
 				multiply_pair<Exact>(c[n], small[Exact ? n : 0], x, b);
 			}
 		}
 #pragma unroll
 		for (int n = 0; n < Keys / 8; n++) {
 #pragma unroll
-			for (int e = 0; e < 4; e++) s[n][e] = Exact ? c[n / 2][n % 2][e] + small[Exact ? n / 2 : 0][n % 2][e] : c[n / 2][n % 2][e];
+			for (int e = 0; e < 4; e++) s[4 * n + e] = Exact ? c[n / 2][n % 2][e] + small[Exact ? n / 2 : 0][n % 2][e] : c[n / 2][n % 2][e];
 		}
 	}
 
@@ -251,15 +180,15 @@ struct Tile {
 	// warp, query r and key j have distance key + j − first − 16·warp − r: column
 	// j − r + 16 of the products with a band of Keys + 16 positions, which begin 48 − 16·warp
 	// from where the step's begin.
-	__device__ void relate(float (&s)[Keys / 8][4], const float (&factor)[2], const Rows2& q2, int key) const {
+	__device__ void relate(float (&s)[Keys / 2], const float (&factor)[2][1], const Queries& q2, int key) const {
 		const int lane = lane_id(), g = lane / 4, t = lane % 4, from = stretch(key);
 		const int line = 48 - 16 * static_cast<int>(warp_id());
 		__syncwarp();  // the band before has been read
-#pragma unroll
+#pragma unroll 1  // registers are scarce
 		for (int n = 0; n < Band / 16; n++) {
 			const int at = line + 16 * n, stage = from + at / Keys;
 			float c[2][4];
-			products_of(c, q2, positions + stage % Window * Stage, at % Keys);
+			products_of(c, q2, position_tile + stage % Window * Stage, at % Keys);
 			const float down = position_factors[stage * Keys / BlockRows];
 #pragma unroll
 			for (int e = 0; e < 4; e++) {
@@ -275,19 +204,20 @@ struct Tile {
 #pragma unroll
 			for (int e = 0; e < 4; e++) {
 				const int r = g + e / 2 * 8;
-				s[n][e] = fmaf(s[n][e], factor[e / 2], band[r * Stride + 8 * n + 2 * t + e % 2 - r + 16]);
+				s[4 * n + e] = fmaf(s[4 * n + e], factor[e / 2][0], band[r * Stride + 8 * n + 2 * t + e % 2 - r + 16]);
 			}
 		}
 	}
 
 	// weigh adds values, weighted with what s holds, to o.
-	__device__ void weigh(float (&o)[D / 8][4], const float (&s)[Keys / 8][4]) const {
+	__device__ void weigh(float (&o)[D / 2], const float (&s)[Keys / 2]) const {
 		uint32_t p[Keys / 16][2][4];
 #pragma unroll
 		for (int k = 0; k < Keys / 16; k++) {
 #pragma unroll
 			for (int e = 0; e < 4; e++) {
-				const float x = s[2 * k + e / 2][e % 2 * 2], y = s[2 * k + e / 2][e % 2 * 2 + 1];
+				const int at = 4 * (2 * k + e / 2) + e % 2 * 2;
+				const float x = s[at], y = s[at + 1];
 				p[k][0][e] = pack_half(x, y);
 				if (Exact) p[k][1][e] = pack_half(rest(x), rest(y));
 			}
@@ -297,73 +227,25 @@ struct Tile {
 			float c[2][4], small[2][4] = {};
 #pragma unroll
 			for (int e = 0; e < 4; e++) {
-				c[0][e] = Exact ? 0.0f : o[2 * n][e];
-				c[1][e] = Exact ? 0.0f : o[2 * n + 1][e];
+				c[0][e] = Exact ? 0.0f : o[8 * n + e];
+				c[1][e] = Exact ? 0.0f : o[8 * n + 4 + e];
 			}
 #pragma unroll
 			for (int k = 0; k < Keys / 16; k++) {
 				uint32_t b[2][4];
 #pragma unroll
-				for (int part = 0; part < Parts; part++) load_pair<Keys>(b[part], values + part * Part, 16 * n, 2 * k);
+				for (int part = 0; part < Parts; part++) load_pair<Keys>(b[part], value_tile + part * Part, 16 * n, 2 * k);
 				multiply_pair<Exact>(c, small, p[k], b);
 			}
 #pragma unroll
 			for (int e = 0; e < 4; e++) {
 				if (Exact) {  // a chain of few products, which the matrix units cut off
-					o[2 * n][e] += c[0][e] + small[0][e];
-					o[2 * n + 1][e] += c[1][e] + small[1][e];
+					o[8 * n + e] += c[0][e] + small[0][e];
+					o[8 * n + 4 + e] += c[1][e] + small[1][e];
 				} else {
-					o[2 * n][e] = c[0][e];
-					o[2 * n + 1][e] = c[1][e];
+					o[8 * n + e] = c[0][e];
+					o[8 * n + 4 + e] = c[1][e];
 				}
-			}
-		}
-	}
-
-	// add_odd_values adds values that are not finite for the queries that see them: products
-	// would take them, times 0, to all queries.
-	__device__ void add_odd_values(float (&o)[D / 8][4], int key, int row, int offset) const {
-		const int64_t from = item * a.VItem + head * a.VHead;
-		for (int j = key; j < min(key + Keys, count); j++) {
-			const int64_t at = from + j * a.VRow;
-			bool sees[2];
-#pragma unroll
-			for (int r = 0; r < 2; r++) {
-				const int p = row + 8 * r + offset;
-				sees[r] = j <= p + a.Right && j >= p - a.Left;
-			}
-#pragma unroll 1
-			for (int e = 0; e < 2; e++) {
-#pragma unroll
-				for (int n = 0; n < D / 8; n++) {
-					const int d = 8 * n + 2 * (lane_id() % 4) + e;
-					if (d >= dim) continue;
-					const float v = a.HalfValues ? to_float(reinterpret_cast<const half*>(a.V)[at + d]) : reinterpret_cast<const float*>(a.V)[at + d];
-					if (finite(v)) continue;
-#pragma unroll
-					for (int r = 0; r < 2; r++) {
-						if (sees[r]) o[n][2 * r] += e == 0 ? v : 0.0f, o[n][2 * r + 1] += e == 1 ? v : 0.0f;
-					}
-				}
-			}
-		}
-	}
-
-	// store writes one of the lane's two rows, if it is one, with zeros for what is no query.
-	__device__ void store(const float (&o)[D / 8][4], int r, int row, int queries, float share, float unit) const {
-		if (row >= static_cast<int>(a.Queries)) return;
-		float* to = a.O.P + item * a.O.Batch + row * a.O.Row + static_cast<int64_t>(head) * a.Dim + 2 * (lane_id() % 4);
-		const bool pairs = is_aligned(to, 8);
-#pragma unroll
-		for (int n = 0; n < D / 8; n++) {
-			if (8 * n + 2 * (lane_id() % 4) >= dim) break;
-			float2 v = {0.0f, 0.0f};
-			if (row < queries) v = {o[n][2 * r] * share * unit, o[n][2 * r + 1] * share * unit};
-			if (pairs) {
-				store2(to + 8 * n, v);
-			} else {
-				to[8 * n] = v.x;
-				to[8 * n + 1] = v.y;
 			}
 		}
 	}
