@@ -56,11 +56,11 @@ func Open(path string) (*Library, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("emulate: %w", err)
 	}
-	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	h, err := load(path)
 	if err != nil {
 		return nil, fmt.Errorf("emulate: %s: %w", path, err)
 	}
-	f, err := purego.Dlsym(h, "tandem_emulate")
+	f, err := symbol(h, "tandem_emulate")
 	if err != nil {
 		return nil, fmt.Errorf("emulate: %s is no library of kernels: %w", path, err)
 	}
@@ -80,7 +80,7 @@ func (l *Library) entry(name string) (uintptr, error) {
 	if at, ok := l.entries[name]; ok {
 		return at, nil
 	}
-	at, err := purego.Dlsym(l.handle, "tandem_entry_"+name)
+	at, err := symbol(l.handle, "tandem_entry_"+name)
 	if err != nil {
 		return 0, fmt.Errorf("emulate: kernel %s is not in %s", name, l.path)
 	}
