@@ -18,8 +18,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
-
-	"github.com/ebitengine/purego"
 )
 
 // A Library is compiled kernels. It may be used from several goroutines at a time.
@@ -65,7 +63,7 @@ func Open(path string) (*Library, error) {
 		return nil, fmt.Errorf("emulate: %s is no library of kernels: %w", path, err)
 	}
 	l := &Library{path: path, handle: h, entries: map[string]uintptr{}}
-	purego.RegisterFunc(&l.run, f)
+	bind(&l.run, f)
 	return l, nil
 }
 
