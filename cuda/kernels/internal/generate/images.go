@@ -93,6 +93,7 @@ func family(o options, f kernels.Family, was *kernels.FamilyRecord, same bool) (
 		wait     sync.WaitGroup
 		mistakes error
 		tokens   = make(chan struct{}, o.jobs)
+		packed   = map[string][]byte{}
 	)
 	for _, t := range kernels.Tiers() {
 		entries := t.Entries(f)
@@ -103,15 +104,13 @@ func family(o options, f kernels.Family, was *kernels.FamilyRecord, same bool) (
 			tokens <- struct{}{}
 			defer func() { <-tokens }()
 			image, compiled, err := compileImage(o, f, t, entries)
-			if err == nil {
-				err = replace(filepath.Join(o.images, f.Name+"."+t.Name+".gz"), pack(image))
-			}
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				mistakes = errors.Join(mistakes, err)
 				return
 			}
+			packed[f.Name+"."+t.Name+".gz"] = pack(image)
 			sum := sha256.Sum256(image)
 			r.Images[t.Name] = kernels.ImageRecord{Digest: hex.EncodeToString(sum[:]), Bytes: len(image)}
 			for i := range r.Entries {
@@ -122,7 +121,15 @@ func family(o options, f kernels.Family, was *kernels.FamilyRecord, same bool) (
 		})
 	}
 	wait.Wait()
-	return r, mistakes
+	if mistakes != nil {
+		return nil, mistakes
+	}
+	for name, b := range packed {
+		if err := replace(filepath.Join(o.images, name), b); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // pack compresses an image, to the same bytes each time.
