@@ -51,22 +51,21 @@ func (d *device) loadMel(ctx context.Context, w pass.MelWeights, s pass.MelShape
 	return p, nil
 }
 
-// radicesOf returns the factors of a length: fours, at most one two, odd primes.
+// radicesOf returns the factors of a length, of which kernels have the first ones: eights,
+// then at most one four or two, then odd primes.
 func radicesOf(n int) []int {
 	var all []int
-	for r := 4; n > 1; {
-		switch {
-		case n%r == 0:
+	for _, r := range []int{8, 4, 2} {
+		for ; n%r == 0; n /= r {
 			all = append(all, r)
-			n /= r
-		case r == 4:
-			r = 2
-		case r == 2:
-			r = 3
-		case r*r > n:
+		}
+	}
+	for r := 3; n > 1; r += 2 {
+		if r*r > n {
 			r = n
-		default:
-			r += 2
+		}
+		for ; n%r == 0; n /= r {
+			all = append(all, r)
 		}
 	}
 	return all

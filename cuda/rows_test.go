@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
+	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
@@ -185,11 +186,13 @@ func TestWideImages(t *testing.T) {
 	t.Parallel()
 	dev := emulated(t, drivertest.Hopper(), Config{})
 	defer dev.Close()
-	op := pass.StatsPool{Batch: 2, Height: 2, Width: 300, Channels: 35, Count: 2, Frames: 700}
-	prove(t, dev, cases.Case{Name: "statspool-wide", Op: op, Outputs: []string{"Y"}, Inputs: []cases.Tensor{
-		cases.F32("X", cases.Recipe("image", 1, 2*2*300*35, 1, 3), 2, 600, 35),
-		cases.F32("Masks", cases.Recipe("masks", 1, 2*2*700, 0.5, 0.5), 2, 2, 700),
-	}})
+	for _, width := range []int{kernels.StatsHeld, kernels.StatsHeld + 1, 300} {
+		op := pass.StatsPool{Batch: 2, Height: 2, Width: width, Channels: 35, Count: 2, Frames: 700}
+		prove(t, dev, cases.Case{Name: fmt.Sprintf("statspool-%d", width), Op: op, Outputs: []string{"Y"}, Inputs: []cases.Tensor{
+			cases.F32("X", cases.Recipe("image", 1, 2*2*width*35, 1, 3), 2, 2*width, 35),
+			cases.F32("Masks", cases.Recipe("masks", 1, 2*2*700, 0.5, 0.5), 2, 2, 700),
+		}})
+	}
 }
 
 // Transforms that a block makes one of, those with large factors, and many short frames,
@@ -215,10 +218,11 @@ func TestRadices(t *testing.T) {
 			product *= r
 		}
 		require.Equal(t, half, product)
-		require.LessOrEqual(t, len(radicesOf(half)), 12)
+		require.LessOrEqual(t, len(radicesOf(half)), kernels.MelRadices)
 	}
-	require.Equal(t, []int{4, 4, 4, 4}, radicesOf(256))
-	require.Equal(t, []int{4, 2, 5, 5}, radicesOf(200))
+	require.Equal(t, []int{8, 8, 4}, radicesOf(256))
+	require.Equal(t, []int{8, 5, 5}, radicesOf(200))
+	require.Equal(t, []int{8, 8, 8, 4}, radicesOf(2048))
 	require.Equal(t, []int{23, 89}, radicesOf(2047))
 }
 

@@ -16,6 +16,18 @@ __device__ inline float2 plus(float2 a, float2 b) { return {a.x + b.x, a.y + b.y
 __device__ inline float2 minus(float2 a, float2 b) { return {a.x - b.x, a.y - b.y}; }
 __device__ inline float2 times(float2 a, float2 b) { return {fmaf(a.x, b.x, -(a.y * b.y)), fmaf(a.x, b.y, a.y * b.x)}; }
 
+// quarter turns by a quarter, clockwise.
+__device__ inline float2 quarter(float2 a) { return {a.y, -a.x}; }
+
+// four transforms four numbers in place.
+__device__ inline void four(float2& a, float2& b, float2& c, float2& d) {
+	const float2 even = plus(a, c), odd = minus(a, c), sum = plus(b, d), turned = quarter(minus(b, d));
+	a = plus(even, sum);
+	b = plus(odd, turned);
+	c = minus(even, sum);
+	d = minus(odd, turned);
+}
+
 // A Pass is a pass of a transform of n = Half numbers.
 struct Pass {
 	uint32_t half, radix, done, m; // done: l
@@ -38,19 +50,31 @@ __device__ void radix_of(const Pass& p, const float2* turns, const float2* from,
 		uint32_t k;
 		const uint32_t at = p.place(group, k);
 		float2 v[R];
-		v[0] = from[at];
 #pragma unroll
-		for (int q = 1; q < R; q++) v[q] = times(from[at + q * p.m], turns[q * k * step]);
+		for (int q = 0; q < R; q++) v[q] = from[at + q * p.m];
+		if (p.done > 1) { // in the first pass k is 0
+#pragma unroll
+			for (int q = 1; q < R; q++) v[q] = times(v[q], turns[q * k * step]);
+		}
 		if constexpr (R == 2) {
 			to[group] = plus(v[0], v[1]);
 			to[group + groups] = minus(v[0], v[1]);
 		} else if constexpr (R == 4) {
-			const float2 even = plus(v[0], v[2]), odd = minus(v[0], v[2]), sum = plus(v[1], v[3]), rest = minus(v[1], v[3]);
-			const float2 turned = {rest.y, -rest.x}; // by a quarter
-			to[group] = plus(even, sum);
-			to[group + groups] = plus(odd, turned);
-			to[group + 2 * groups] = minus(even, sum);
-			to[group + 3 * groups] = minus(odd, turned);
+			four(v[0], v[1], v[2], v[3]);
+#pragma unroll
+			for (int s = 0; s < R; s++) to[group + s * groups] = v[s];
+		} else if constexpr (R == 8) {
+			// Two transforms of four, of the even and the odd numbers.
+			four(v[0], v[2], v[4], v[6]);
+			four(v[1], v[3], v[5], v[7]);
+			constexpr float root = 0.70710678118654752f;
+			const float2 odd[4] = {
+				v[1], {root * (v[3].x + v[3].y), root * (v[3].y - v[3].x)}, quarter(v[5]), {root * (v[7].y - v[7].x), -root * (v[7].x + v[7].y)}};
+#pragma unroll
+			for (int s = 0; s < 4; s++) {
+				to[group + s * groups] = plus(v[2 * s], odd[s]);
+				to[group + (s + 4) * groups] = minus(v[2 * s], odd[s]);
+			}
 		} else {
 			const uint32_t whole = 2 * p.half / R;
 #pragma unroll
@@ -104,6 +128,9 @@ __device__ inline float2* transform(const Mel& a, const float2* turns, float2* p
 			break;
 		case 5:
 			radix_of<5>(p, turns, pool, other);
+			break;
+		case 8:
+			radix_of<8>(p, turns, pool, other);
 			break;
 		default:
 			radix_any(p, turns, pool, other);

@@ -32,31 +32,18 @@ __device__ inline uint32_t frame_of(const StatsPool& a, uint32_t column) {
 	return product <= 0xffffffffull ? (uint32_t)product / a.Width : (uint32_t)(product / a.Width);
 }
 
-// A Column is the share of a thread: a channel of a line of an item, for one mask, and of
-// the image's columns every eighth.
+// A Column is the share of a thread: a channel of a line of an item, and every eighth of
+// the image's columns.
 struct Column {
-	uint32_t channel, number, line, mask, item;
-	const float *x, *weights;
+	uint32_t channel, number, line, item;
+	const float* x;
 
-	__device__ explicit Column(const StatsPool& a) {
-		number = blockIdx.x % a.Blocks * 32 + threadIdx.x % 32;
+	__device__ Column(const StatsPool& a, uint32_t block) {
+		number = block % a.Blocks * 32 + threadIdx.x % 32;
 		channel = min(number, a.Channels - 1);
-		line = blockIdx.x / a.Blocks % a.Height;
-		mask = blockIdx.x / a.Blocks / a.Height % a.Masks;
-		item = blockIdx.x / a.Blocks / a.Height / a.Masks;
+		line = block / a.Blocks % a.Height;
+		item = block / a.Blocks / a.Height;
 		x = a.X.P + item * a.X.Batch + (int64_t)line * a.Width * a.X.Row + channel;
-		weights = rows::at(a.Mask, item, mask, 0);
-	}
-
-	// over calls f with the weight and the value of each column of the image, in stretches,
-	// and then g at the end of each.
-	template <class F, class G>
-	__device__ void over(const StatsPool& a, F f, G g) const {
-		for (uint32_t first = threadIdx.x / 32; first < a.Width; first += Down * Stretched) {
-#pragma unroll 8
-			for (uint32_t i = first; i < min(first + Down * Stretched, a.Width); i += Down) f(weights[frame_of(a, i)], x[i * a.X.Row]);
-			g();
-		}
 	}
 };
 
@@ -75,45 +62,131 @@ __device__ float2 total(float2 v) {
 	return v;
 }
 
-// 32 channels of a line of an item a block, for one mask.
+// A Sum is what a thread adds up of one mask, first the weights and the weighed values, and
+// then the distances from the mean.
+struct Sum {
+	Weights weights{};
+	float values = 0.0f;
+	float2 rest = {0.0f, 0.0f};
+	float weight, rough;
+	bool empty;
+
+	// count and deviate take a stretch of up to 16 columns, of which n are there.
+	__device__ void count(const float (&w)[Stretched], const float (&x)[Stretched], uint32_t n) {
+		Weights part{};
+		float sum = 0.0f;
+#pragma unroll
+		for (uint32_t i = 0; i < Stretched; i++) {
+			if (i >= n) continue;
+			part.count(w[i]);
+			sum = fmaf(w[i], x[i], sum);
+		}
+		weights.count(part);
+		values += sum;
+	}
+	__device__ void deviate(const float (&w)[Stretched], const float (&x)[Stretched], uint32_t n) {
+		float2 part = {0.0f, 0.0f};
+#pragma unroll
+		for (uint32_t i = 0; i < Stretched; i++) {
+			if (i >= n) continue;
+			const float d = x[i] - rough;
+			part = {fmaf(w[i], d, part.x), fmaf(w[i] * d, d, part.y)};
+		}
+		rest = {rest.x + part.x, rest.y + part.y};
+	}
+
+	// meet puts together what the threads of a channel have counted.
+	__device__ void meet() {
+		__shared__ Weights shares[Down];
+		if (threadIdx.x % 32 == 0) shares[threadIdx.x / 32] = weights;
+		values = total<0>({values, 0.0f}).x;
+		weights = shares[0];
+		for (uint32_t i = 1; i < Down; i++) weights.count(shares[i]);
+		empty = weights.largest + weights.others == 0.0f;
+		weight = empty ? 1.0f : weights.largest + weights.others;
+		rough = values / weight;
+	}
+
+	// put stores the mean and the deviation of a channel.
+	__device__ void put(const StatsPool& a, const Column& c, uint32_t mask) {
+		rest = total<1>(rest);
+		const float fine = rest.x / weight;
+		const float divisor = fmaf(2.0f * weights.largest, weights.others, fmaf(weights.others, weights.others, -weights.squares)) / weight;
+		const float variance = empty || divisor <= 1e-12f * weight ? 0.0f : fmaf(-fine, rest.x, rest.y) / divisor;
+		if (threadIdx.x >= 32 || c.number >= a.Channels) return;
+		float* y = rows::at(a.Y, c.item, mask, (int64_t)c.number * a.Height + c.line);
+		y[0] = empty ? 0.0f : rough + fine;
+		y[(int64_t)a.Channels * a.Height] = sqrtf(variance < 1e-10f ? 1e-10f : variance);
+	}
+};
+
+// within returns how many columns of a stretch of a thread there are.
+__device__ inline uint32_t within(const StatsPool& a, uint32_t first) {
+	return first < a.Width ? min((a.Width - first + Down - 1) / Down, Stretched) : 0;
+}
+
+__device__ inline void fetch(float (&x)[Stretched], const float* from, int64_t step, uint32_t n) {
+#pragma unroll
+	for (uint32_t i = 0; i < Stretched; i++) x[i] = i < n ? from[i * step] : 0.0f;
+}
+
+// A Mask hands the weights of 128 columns of the image at a time to the threads that have
+// them. Frames take a division to find, which each thread makes for one column.
+struct Mask {
+	const float* weights;
+	uint32_t turn;
+
+	__device__ void fetch(const StatsPool& a, float (&w)[Stretched], uint32_t base) {
+		__shared__ float staged[2][Down * Stretched];
+		float* here = staged[turn++ % 2]; // the other may still be read
+		const uint32_t column = base + threadIdx.x;
+		if (threadIdx.x < Down * Stretched) here[threadIdx.x] = column < a.Width ? weights[frame_of(a, column)] : 0.0f;
+		__syncthreads();
+#pragma unroll
+		for (uint32_t i = 0; i < Stretched; i++) w[i] = here[threadIdx.x / 32 + i * Down];
+	}
+};
+
+// 32 channels of a line of an item a block, for all masks one after the other, of an image
+// so narrow that threads hold their columns.
 __device__ void stats(const StatsPool& a) {
 	release_dependents();
-	__shared__ Weights weight_shares[Down];
-	const Column c(a);
-	Weights all{}, part{};
-	float sum = 0.0f, sum_part = 0.0f;
-	c.over(a, [&](float w, float x) {
-		part.count(w);
-		sum_part = fmaf(w, x, sum_part);
-	}, [&] {
-		all.count(part);
-		sum += sum_part;
-		part = Weights{};
-		sum_part = 0.0f;
-	});
-	if (threadIdx.x % 32 == 0) weight_shares[threadIdx.x / 32] = all;
-	sum = total<0>({sum, 0.0f}).x;
-	all = weight_shares[0];
-	for (uint32_t i = 1; i < Down; i++) all.count(weight_shares[i]);
-	const bool empty = all.largest + all.others == 0.0f;
-	const float weight = empty ? 1.0f : all.largest + all.others;
-	const float rough = sum / weight;
-	float2 rest = {0.0f, 0.0f}, rest_part = {0.0f, 0.0f};
-	c.over(a, [&](float w, float x) {
-		const float d = x - rough;
-		rest_part = {fmaf(w, d, rest_part.x), fmaf(w * d, d, rest_part.y)};
-	}, [&] {
-		rest = {rest.x + rest_part.x, rest.y + rest_part.y};
-		rest_part = {0.0f, 0.0f};
-	});
-	rest = total<1>(rest);
-	const float fine = rest.x / weight;
-	const float divisor = fmaf(2.0f * all.largest, all.others, fmaf(all.others, all.others, -all.squares)) / weight;
-	const float variance = empty || divisor <= 1e-12f * weight ? 0.0f : fmaf(-fine, rest.x, rest.y) / divisor;
-	if (threadIdx.x >= 32 || c.number >= a.Channels) return;
-	float* y = rows::at(a.Y, c.item, c.mask, (int64_t)c.number * a.Height + c.line);
-	y[0] = empty ? 0.0f : rough + fine;
-	y[(int64_t)a.Channels * a.Height] = sqrtf(variance < 1e-10f ? 1e-10f : variance);
+	const Column c(a, blockIdx.x);
+	const uint32_t first = threadIdx.x / 32, n = within(a, first);
+	float x[Stretched], w[Stretched];
+	fetch(x, c.x + first * a.X.Row, Down * a.X.Row, n);
+	Mask m = {rows::at(a.Mask, c.item, 0, 0), 0};
+	for (uint32_t mask = 0; mask < a.Masks; mask++, m.weights += a.Mask.Row) {
+		m.fetch(a, w, 0);
+		Sum s;
+		s.count(w, x, n);
+		s.meet();
+		s.deviate(w, x, n);
+		s.put(a, c, mask);
+	}
+}
+
+// The same for images of any width, which are read twice for each mask: a block takes one
+// mask.
+__device__ void stats_wide(const StatsPool& a) {
+	release_dependents();
+	const uint32_t mask = blockIdx.x % a.Masks;
+	const Column c(a, blockIdx.x / a.Masks);
+	float x[Stretched], w[Stretched];
+	Mask m = {rows::at(a.Mask, c.item, mask, 0), 0};
+	Sum s;
+	const auto over = [&](auto f) {
+		for (uint32_t base = 0; base < a.Width; base += Down * Stretched) {
+			const uint32_t first = base + threadIdx.x / 32, n = within(a, first);
+			fetch(x, c.x + first * a.X.Row, Down * a.X.Row, n);
+			m.fetch(a, w, base);
+			f(n);
+		}
+	};
+	over([&](uint32_t n) { s.count(w, x, n); });
+	s.meet();
+	over([&](uint32_t n) { s.deviate(w, x, n); });
+	s.put(a, c, mask);
 }
 
 }  // namespace pool

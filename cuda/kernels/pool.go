@@ -8,6 +8,10 @@ type StatsPool struct {
 	Masks, Frames, Blocks   uint32
 }
 
+// StatsHeld is how wide an image is that the threads of a block hold.
+const StatsHeld = 128
+
 var pool = Family{"pool", []Entry{
-	{Name: "pool_stats", Call: "pool::stats", Args: StatsPool{}, Threads: 256},
+	{Name: "pool_stats", Call: "pool::stats", Args: StatsPool{}, Threads: 256, Resident: 3},
+	{Name: "pool_stats_wide", Call: "pool::stats_wide", Args: StatsPool{}, Threads: 256, Resident: 3},
 }}
