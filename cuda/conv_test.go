@@ -24,6 +24,14 @@ func TestConvolutionsOnTensorCores(t *testing.T) {
 	}
 }
 
+func TestConvolutionsOfImages(t *testing.T) {
+	t.Parallel()
+	library(t, 90)
+	passtest.Config{Ops: []string{"conv2d"}}.Run(t, func(t testing.TB) pass.Device {
+		return emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": "image"}})
+	})
+}
+
 // Cases have too few rows for the rule to take blocks of twelve.
 func TestConvGLUOfManyRows(t *testing.T) {
 	library(t, 90)

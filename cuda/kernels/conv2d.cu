@@ -1,5 +1,7 @@
-// Conv2D in FP32: kernels of 3×3 and 1×1, stride 1 or 2, in one launch.
+// Conv2D in FP32: kernels of 3×3 and 1×1, stride 1 or 2, in one launch. On tensor cores it
+// is in conv2d_image.cuh, or a product.
 #include "conv.cuh"
+#include "conv2d_image.cuh"
 
 namespace conv2d {
 

@@ -1,5 +1,7 @@
 package kernels
 
+import "fmt"
+
 // A Conv2D is a [pass.Conv2D] on the weights that [ConvPack] made.
 type Conv2D struct {
 	X, Residual, Y View // Residual.P nil: none
@@ -16,11 +18,60 @@ type Conv2D struct {
 	Vectors        uint32 // 1: rows of Y are aligned to 16 bytes
 }
 
-var conv2d = Family{"conv2d", []Entry{
+// A ConvImage is a [pass.Conv2D] of 3×3 with stride 1 on tensor cores, from the image as it
+// is. The weights are rows of [ConvRows]: [Columns][9][Padded].
+type ConvImage struct {
+	X, Residual, Y View // Residual.P nil: none
+	High, Low      F16  // Low nil: rounded
+	Scales, Bias   F32  // inverse scale of each row of the weights, nil: 1; Bias nil: none
+	WeightsRow     int64
+	Height, Width  uint32
+	From, To       uint32 // output lines that are wanted
+	Down           uint32 // tiles from the first to the last of them
+	Columns        uint32 // output channels
+	In, Padded     uint32 // input channels, and filled up
+	ReLU           uint32 // 1: yes
+	Vectors        uint32 // bit 0: pixels of X are aligned to 16 bytes, bit 1: those of Y to 8
+}
+
+// ConvImageLines and ConvImageWidth are the pixels of a tile of a [ConvImage].
+const (
+	ConvImageLines = 4
+	ConvImageWidth = 32
+)
+
+// ConvImageShared returns the shared memory of a block that computes so many channels:
+// pixels of the tile and around it, as F32 and as F16, and a ring of weights.
+func ConvImageShared(columns, products int) int {
+	const pixels = (ConvImageLines + 2) * (ConvImageWidth + 2)
+	parts, ring := 1, 3
+	if products == 3 {
+		parts, ring = 2, 4
+	}
+	return TileDepth * (4*pixels + 2*parts*(pixels+ring*columns))
+}
+
+func imageEntries() []Entry {
+	var all []Entry
+	for _, columns := range []int{32, 64} {
+		for _, products := range []int{1, 3} {
+			all = append(all, Entry{
+				Name:    fmt.Sprintf("conv2d_image_%d_%d", columns, products),
+				Call:    fmt.Sprintf("conv2d::image<%d, %d>", columns, products),
+				Args:    ConvImage{},
+				Threads: 128, Resident: map[int]int{1: 4, 3: 2}[products], Shared: ConvImageShared(columns, products),
+				Tile: [3]int{ConvImageLines * ConvImageWidth, columns, TileDepth}, From: 80,
+			})
+		}
+	}
+	return all
+}
+
+var conv2d = Family{"conv2d", append(imageEntries(), []Entry{
 	{Name: "conv2d_tile", Call: "conv2d::tile", Args: Conv2D{}, Threads: 256, Resident: 2, Tile: [3]int{64, 64, 16}},
 	{Name: "conv2d_few", Call: "conv2d::few", Args: Conv2D{}, Threads: 256, Resident: 2, Tile: [3]int{8, 32, 256}},
 	{Name: "conv2d_single", Call: "conv2d::single", Args: Conv2D{}, Threads: 256},
-}}
+}...)}
 
 // ConvLine is how many pixels of a line a thread of conv2d_single takes at most.
 const ConvLine = 4
