@@ -155,7 +155,11 @@ func (c *compiler) few(m linearProduct, cost pass.Cost) error {
 		Epilogue: epilogue(m.epilogue),
 	}
 	shared := 4 * rows * min(at.stride, kernels.FewChunk/rows)
-	return run(k.because("%s", why), args, grid{ceilDiv(m.columns.Len(), 4*columns), 1, 1}, shared, cost)
+	// Blocks take a few groups of columns each, since they have to fetch the rows first; not
+	// as many as there are, so that the device keeps them equally busy.
+	groups := ceilDiv(m.columns.Len(), 4*columns)
+	each := min(max(groups/(8*c.d.attributes.sms), 1), 4)
+	return run(k.because("%s", why), args, grid{ceilDiv(groups, each), 1, 1}, shared, cost)
 }
 
 // part returns the share n of all of a cost.

@@ -26,7 +26,7 @@ type Few struct {
 
 // FewChunk is how many elements of all rows together a block keeps in shared memory at a
 // time.
-const FewChunk = 8192
+const FewChunk = 12288
 
 // fewEntries are the kernels of products with few rows, by the type of the weights, the
 // most rows, and the columns that a warp makes at a time.
@@ -39,7 +39,7 @@ func fewEntries() []Entry {
 					Name:    fmt.Sprintf("linear_few_%s_%dx%d", t.name, rows, columns),
 					Call:    fmt.Sprintf("linear::few<%s, %d, %d>", t.source, rows, columns),
 					Args:    Few{},
-					Threads: 128, Shared: -1,
+					Threads: 128, Resident: 4 - rows/4, Shared: -1,
 				})
 			}
 		}

@@ -9,6 +9,7 @@
 
 struct FromF32 {
 	static constexpr uint32_t Each = 4;
+	static constexpr bool Scaled = false;
 	const float* p;
 
 	__device__ FromF32(const uint32_t* values, const half*, int64_t first) : p(reinterpret_cast<const float*>(values) + first) {}
@@ -20,6 +21,7 @@ struct FromF32 {
 
 struct FromF16 {
 	static constexpr uint32_t Each = 8;
+	static constexpr bool Scaled = false;
 	const half* p;
 
 	__device__ FromF16(const uint32_t* values, const half*, int64_t first) : p(reinterpret_cast<const half*>(values) + first) {}
@@ -37,6 +39,7 @@ struct FromF16 {
 
 struct FromBF16 {
 	static constexpr uint32_t Each = 8;
+	static constexpr bool Scaled = false;
 	const uint16_t* p;
 
 	__device__ FromBF16(const uint32_t* values, const half*, int64_t first)
@@ -56,6 +59,7 @@ struct FromBF16 {
 // Bytes of blocks of 32, which share a scale.
 struct FromQ8 {
 	static constexpr uint32_t Each = 16;
+	static constexpr bool Scaled = true;
 	const uint8_t* p;
 	const half* scales;
 

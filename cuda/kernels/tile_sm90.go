@@ -50,7 +50,7 @@ var WideShapes = []WideShape{
 	{128, 2, 1}, {128, 2, 2}, {128, 3, 1}, {128, 3, 2},
 }
 
-func wideEntries() []Entry {
+func wideTileEntries() []Entry {
 	var all []Entry
 	for _, s := range WideShapes {
 		all = append(all, Entry{
@@ -62,4 +62,4 @@ func wideEntries() []Entry {
 	return all
 }
 
-var linearSM90 = Family{Name: "linear_sm90", Entries: wideEntries()}
+var linearSM90 = Family{Name: "linear_sm90", Entries: wideTileEntries()}
