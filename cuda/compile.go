@@ -234,6 +234,9 @@ func epilogue(e pass.Epilogue) kernels.Epilogue {
 // others 65,535: what may grow lies in x.
 type grid [3]int
 
+// launchSeconds is what a launch takes however little it does.
+const launchSeconds = 1e-6
+
 // run ends a call: it checks the parameters against the table and records the launch. A
 // grid without blocks records nothing.
 func run[A any](k *call, args A, g grid, shared int, cost pass.Cost) error {
@@ -266,6 +269,7 @@ func run[A any](k *call, args A, g grid, shared int, cost pass.Cost) error {
 	}
 	k.l.shared = shared
 	k.l.args = append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(&args)), unsafe.Sizeof(args))...)
+	cost.Bytes = max(cost.Bytes, launchSeconds*c.d.Rate().Bytes)
 	k.l.cost = cost
 	c.launches = append(c.launches, k.l)
 	return nil

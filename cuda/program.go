@@ -84,7 +84,7 @@ func (p *program) compile(ctx context.Context) error {
 // A graph holds about this much work, by the device's rate: so much that what launching
 // one costs does not show, and so little that a run can be cancelled, reports how far it
 // is, and stays below the time limit of devices that have one.
-const segmentSeconds = 0.1
+const segmentSeconds = 0.05
 
 // cut divides the launches into segments.
 func (p *program) cut() {

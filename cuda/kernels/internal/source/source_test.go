@@ -119,6 +119,7 @@ func TestWrappers(t *testing.T) {
 
 extern "C" __global__ __launch_bounds__(64, 3) __cluster_dims__(4, 1, 1) void f_one(const __grid_constant__ kernels::plain a) {
 	wait_dependency();
+	release_dependents();
 	f::one<2>(a);
 }
 `, source.Wrappers(f, f.Entries))

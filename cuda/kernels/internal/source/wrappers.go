@@ -9,7 +9,8 @@ import (
 )
 
 // Wrappers returns the source of the exported functions of a family, for nvcc. They wait
-// for the kernels that they depend on, so that kernels need not.
+// for the kernels that they depend on, so that kernels need not, and let those that depend
+// on them get ready: these wait in turn, for the end, so that nothing is read too early.
 func Wrappers(f kernels.Family, entries []kernels.Entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#include \"%s.cu\"\n", f.Name)
@@ -25,6 +26,7 @@ func Wrappers(f kernels.Family, entries []kernels.Entry) string {
 		fmt.Fprintf(&b, `
 extern "C" __global__ __launch_bounds__(%s) %svoid %s(const __grid_constant__ kernels::%s a) {
 	wait_dependency();
+	release_dependents();
 	%s(a);
 }
 `, bounds, cluster, e.Name, argsName(e), e.Call)
