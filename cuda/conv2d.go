@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
@@ -32,21 +33,25 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 	l := stepLayout(p.in, p.taps)
 	rule, ways := convWays(height*width, l.depth(), p.out)
 	if c.imagesConv2D(op, p) {
+		images := imageWays(op, p.out)
 		// One launch, with no operand in memory: that pays much earlier. Channels are
 		// multiplied 32 at a time.
-		ways = []string{"image", "tiles", "direct"}
 		if p.in < 16 || float64(height*width)*float64(l.depth())*float64(p.out) < 2<<20 {
-			ways = []string{"direct", "image", "tiles"}
+			ways = slices.Concat([]string{"direct", "tiles"}, images)
+		} else {
+			ways = append(images, "tiles", "direct")
 		}
 	}
 	way, why := c.choose(fmt.Sprintf("conv2d %s %d×%d×%dto%d k%ds%d %v", c.mathName(), height, width, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
 	switch way {
 	case "direct":
 		return c.conv2dDirect(op, p, width, why, cost)
-	case "image":
-		return c.conv2dImage(op, p, l, why, cost)
+	case "tiles":
+		return c.conv2dTiles(op, p, l, width, why, cost)
+	case "image of 64 channels":
+		return c.conv2dImage(op, p, l, 64, why, cost)
 	}
-	return c.conv2dTiles(op, p, l, width, why, cost)
+	return c.conv2dImage(op, p, l, 32, why, cost)
 }
 
 // imagesConv2D reports whether a kernel computes a Conv2D from the image as it is. Of exact
@@ -55,8 +60,30 @@ func (c *compiler) imagesConv2D(op pass.Conv2D, p *convParam) bool {
 	return p.taps == 9 && op.Stride == 1 && (c.fast || p.typ == pass.F32) && c.has("conv2d_image_32_1")
 }
 
-// conv2dImage emits a Conv2D as one launch on tensor cores.
-func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, why string, cost pass.Cost) error {
+// imageWays names the channels of blocks, the rule's choice first: as many as leave enough
+// blocks. All give the same bits.
+func imageWays(op pass.Conv2D, channels int) []string {
+	const enough = 120 // blocks that keep a large GPU busy
+	ways := []string{"image of 32 channels", "image of 64 channels"}
+	if channels > 32 && imageTiles(op)*ceilDiv(channels, 64) >= enough {
+		slices.Reverse(ways)
+	}
+	return ways
+}
+
+// imageTiles returns how many tiles the wanted output lines have, of all items.
+func imageTiles(op pass.Conv2D) int {
+	return op.Batch * imageDown(op) * ceilDiv(op.Width, kernels.ConvImageWidth)
+}
+
+// imageDown returns how many tiles of an item lie below each other.
+func imageDown(op pass.Conv2D) int {
+	return (op.Out.To-1)/kernels.ConvImageLines - op.Out.From/kernels.ConvImageLines + 1
+}
+
+// conv2dImage emits a Conv2D as one launch on tensor cores, whose blocks compute so many
+// channels.
+func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, columns int, why string, cost pass.Cost) error {
 	w, err := p.rows(context.Background(), l, !c.fast)
 	if err != nil {
 		return err
@@ -66,24 +93,17 @@ func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, why s
 		products = 3
 	}
 	lines := op.Out.Len()
-	first, last := op.Out.From/kernels.ConvImageLines, (op.Out.To-1)/kernels.ConvImageLines
-	down, across := last-first+1, ceilDiv(op.Width, kernels.ConvImageWidth)
-	const enough = 120 // blocks that keep a large GPU busy
-	columns := 32
-	if tiles := op.Batch * down * across; p.out > 32 && tiles*ceilDiv(p.out, 64) >= enough {
-		columns = 64
-	}
 	k := c.call(fmt.Sprintf("conv2d_image_%d_%d", columns, products))
 	args := kernels.ConvImage{
 		X:        k.read(op.X, op.Batch, op.Height*op.Width, p.in),
 		Residual: k.read(op.Residual, op.Batch, lines*op.Width, p.out),
 		Y:        k.write(op.Y, op.Batch, lines*op.Width, p.out),
 		High:     kernels.F16(w.high), Low: kernels.F16(w.low), Scales: kernels.F32(w.scales), Bias: p.biasAt(), WeightsRow: int64(w.stride),
-		Height: uint32(op.Height), Width: uint32(op.Width), From: uint32(op.Out.From), To: uint32(op.Out.To), Down: uint32(down),
+		Height: uint32(op.Height), Width: uint32(op.Width), From: uint32(op.Out.From), To: uint32(op.Out.To), Down: uint32(imageDown(op)),
 		Columns: uint32(p.out), In: uint32(p.in), Padded: uint32(l.width), ReLU: flag(op.ReLU),
 	}
 	args.Vectors = flag(inQuads(args.X)) | flag(inPairs(args.Y))<<1
-	blocks := op.Batch * down * across * ceilDiv(p.out, columns)
+	blocks := imageTiles(op) * ceilDiv(p.out, columns)
 	return run(k.because("%d blocks; %s", blocks, why), args, grid{blocks, 1, 1}, kernels.ConvImageShared(columns, products), cost)
 }
 

@@ -25,11 +25,33 @@ func TestConvolutionsOnTensorCores(t *testing.T) {
 }
 
 func TestConvolutionsOfImages(t *testing.T) {
+	for _, way := range []string{"image of 32 channels", "image of 64 channels"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			library(t, 90)
+			passtest.Config{Ops: []string{"conv2d"}}.Run(t, func(t testing.TB) pass.Device {
+				return emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": way}})
+			})
+		})
+	}
+}
+
+func TestImageWays(t *testing.T) {
 	t.Parallel()
-	library(t, 90)
-	passtest.Config{Ops: []string{"conv2d"}}.Run(t, func(t testing.TB) pass.Device {
-		return emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": "image"}})
-	})
+	for _, c := range []struct {
+		batch, height, width, channels int
+		want                           string
+	}{
+		{1, 80, 998, 32, "image of 32 channels"},  // no more channels than that
+		{1, 40, 499, 64, "image of 64 channels"},  // 160 tiles
+		{1, 20, 250, 128, "image of 32 channels"}, // 40 tiles twice are few
+		{32, 20, 250, 128, "image of 64 channels"},
+	} {
+		op := pass.Conv2D{Batch: c.batch, Height: c.height, Width: c.width, Stride: 1, Out: pass.Span{To: c.height}}
+		require.Equal(t, c.want, imageWays(op, c.channels)[0], "%+v", c)
+	}
+	// Lines 3 to 8 are of three tiles: tiles begin at multiples of four, wherever a part does.
+	require.Equal(t, 3, imageDown(pass.Conv2D{Out: pass.Span{From: 3, To: 9}}))
 }
 
 // Cases have too few rows for the rule to take blocks of twelve.
