@@ -87,10 +87,13 @@ func (a *attention) compile() error {
 		boundary += " relative"
 	}
 	way, why := a.c.choose(boundary, rule, ways...)
-	if way == "split" {
+	switch way {
+	case "split":
 		return a.split(why)
+	case "mma":
+		return a.packed(kernels.FlashFor(a.tier(), a.c.fast, a.relative), why)
 	}
-	return a.flash(why)
+	return a.packed(kernels.WideFor(a.tier(), way == "wgmma-turns"), why)
 }
 
 // ways returns how it can be computed, the best first, and the rule behind the order.
@@ -98,14 +101,24 @@ func (a *attention) ways() (rule string, ways []string) {
 	if a.queries <= fewQueries && !a.relative {
 		return "few queries read keys and values once", []string{"split"}
 	}
-	f := kernels.FlashFor(a.tier(), a.c.fast, a.relative)
-	if !a.c.has(f.Name) {
-		return "no variant for halves", []string{"split"}
+	fits := func(e kernels.Entry) bool {
+		return e.Name != "" && a.c.has(e.Name) && e.Shared <= a.c.d.attributes.sharedMemory
 	}
-	if have := a.c.d.attributes.sharedMemory; f.Shared > have {
-		return fmt.Sprintf("halves take %d bytes of shared memory of %d", f.Shared, have), []string{"split"}
+	if a.c.fast && !a.relative {
+		for _, way := range []string{"wgmma-turns", "wgmma"} {
+			if fits(kernels.WideFor(a.tier(), way == "wgmma-turns")) {
+				ways = append(ways, way)
+			}
+		}
 	}
-	return "halves on matrix units", []string{"flash", "split"}
+	if fits(kernels.FlashFor(a.tier(), a.c.fast, a.relative)) {
+		ways = append(ways, "mma")
+	}
+	rule = "halves on matrix units"
+	if ways == nil {
+		rule = "no kernel for halves in the shared memory there is"
+	}
+	return rule, append(ways, "split")
 }
 
 // tier returns the head dimension that kernels are made for.
@@ -138,17 +151,16 @@ func (a *attention) numbers(k *call) (lengths, keyLengths kernels.Items, keyNumb
 	return k.items(a.lengths, a.batch, a.queries), k.items(a.keyLengths, a.batch, a.most), k.index(a.keyNumbers, a.batch, 0, a.most)
 }
 
-// flash emits the kernels for many queries: those that pack keys and values, and relative
+// packed emits the kernels for many queries: those that pack keys and values, and relative
 // positions, as halves, and the one that computes.
-func (a *attention) flash(why string) error {
+func (a *attention) packed(entry kernels.Entry, why string) error {
 	c, d := a.c, a.tier()
-	entry := kernels.FlashFor(d, c.fast, a.relative)
 	parts := 2
 	if c.fast {
 		parts = 1
 	}
-	slabs, blocks := a.batch*a.heads, (a.most+kernels.AttentionBlock-1)/kernels.AttentionBlock
-	block := kernels.AttentionBlock * d * 2 * parts // bytes
+	slabs, blocks := a.batch*a.heads, 2*ceilDiv(a.most, 2*kernels.AttentionBlock) // in pairs
+	block := kernels.AttentionBlock * d * 2 * parts                               // bytes
 	keys, values := c.temporary(slabs*blocks*block), c.temporary(slabs*blocks*block)
 	keyFactors, valueFactors := c.temporary(4*slabs*blocks), c.temporary(4*slabs*blocks)
 	width := a.heads * a.dim
@@ -183,7 +195,7 @@ func (a *attention) flash(why string) error {
 		}
 	}
 
-	tiles := (a.queries + entry.Tile[0] - 1) / entry.Tile[0]
+	tiles := ceilDiv(a.queries, entry.Tile[0])
 	k = c.call(entry.Name).because("%s", why)
 	rows = a.source(k)
 	args := kernels.Attention{
@@ -215,8 +227,8 @@ func (a *attention) split(why string) error {
 			break
 		}
 	}
-	slabs, groups, width := a.batch*a.heads, (a.queries+few-1)/few, a.heads*a.dim
-	pieces := (a.most + kernels.SplitKeys - 1) / kernels.SplitKeys
+	slabs, groups, width := a.batch*a.heads, ceilDiv(a.queries, few), a.heads*a.dim
+	pieces := ceilDiv(a.most, kernels.SplitKeys)
 	k := c.call(kernels.SplitName(few, a.halves, a.relative)).because("%s", why)
 	rows := a.source(k)
 	args := kernels.AttentionSplit{

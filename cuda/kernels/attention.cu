@@ -29,16 +29,16 @@ __device__ void flash(const Attention& a) {
 		__syncthreads();  // keys have arrived, and all warps are done with the values before
 		t.fetch_values(key);
 
-		float s[Keys / 2];
-		t.scores(s, q);
+		typename Weights<Keys>::Scores s;
+		t.scores(s[0], q);
 		const float down = t.key_factors[key / BlockRows];
 		float factor[2][1] = {{factor_of(q.down[0], down)}, {factor_of(q.down[1], down)}};
 		if constexpr (Relative) {
-			t.relate(s, factor, q2, key);
+			t.relate(s[0], factor, q2, key);
 			factor[0][0] = factor[1][0] = 1.0f;
 		}
 		if (reach.ragged(key, Keys)) Weights<Keys>::hide(t, s, row, key);
-		const float change = weights.take_units(t.value_factors + key / BlockRows, 1);
+		const float change = weights.take_units({t.value_factors[key / BlockRows]});
 		float fade[2];
 		weights.weigh(s, factor, fade);
 		fade[0] *= change, fade[1] *= change;
@@ -50,7 +50,7 @@ __device__ void flash(const Attention& a) {
 		copy_wait<0>();
 		__syncthreads();  // values have arrived, and all warps are done with the keys
 		if (key + Keys < reach.end) t.fetch_keys(key + Keys, false);
-		if (weights.used[0]) t.weigh(o, s);
+		if (weights.used[0]) t.weigh(o, s[0]);
 	}
 	float share[2];
 	weights.shares(share);

@@ -101,13 +101,14 @@ __device__ inline void pack_block(const Source<T>& s, half* to, float* factor) {
 }
 
 // A thread block makes one block of keys or, of odd numbers, of values: x counts those of
-// a head, head after head and item after item. Blocks without keys are left as they are.
+// a head, head after head and item after item. Blocks come in pairs: the second of one may have no keys, and is zeros
+// then; pairs without keys are left as they are.
 template <typename T, int D, bool Exact>
 __device__ void pack(const AttentionPack& a) {
 	const uint32_t at = blockIdx.x / 2, block = at % a.Blocks, slab = at / a.Blocks;
 	const uint32_t item = slab / a.Heads, head = slab % a.Heads;
 	const uint32_t keys = keys_of(a, item);
-	if (block * BlockRows >= keys) return;
+	if (block / 2 * 2 * BlockRows >= keys) return;
 	const int64_t place = static_cast<int64_t>(at) * BlockRows * D * (Exact ? 2 : 1);
 	Source<T> s = {nullptr, 0, block * BlockRows, keys, static_cast<int>(a.Dim), false};
 	if (blockIdx.x % 2 == 0) {

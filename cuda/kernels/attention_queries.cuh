@@ -153,26 +153,26 @@ struct Weights {
 	bool odd = false;    // some values are not finite
 	float shift[Blocks]; // exponent of what brings a block's values to the unit
 
-	// A lane's scores of key 8·n + 2·(lane%4) + e are s[4·n + e] and, of the second query,
-	// s[4·n + 2 + e].
-	static __device__ void hide(const Slab& slab, float (&s)[Keys / 2], int row, int key) {
+	// A lane's scores of key 8·n + 2·(lane%4) + e of a block are s[4·n + e] and, of the
+	// second query, s[4·n + 2 + e].
+	using Scores = float[Blocks][Each / 2];
+
+	static __device__ void hide(const Slab& slab, Scores& s, int row, int key) {
 #pragma unroll
-		for (int n = 0; n < Keys / 8; n++) {
+		for (int b = 0; b < Blocks; b++) {
 #pragma unroll
-			for (int e = 0; e < 4; e++) {
-				if (!slab.sees(row + e / 2 * 8, key + 8 * n + 2 * (lane_id() % 4) + e % 2)) s[4 * n + e] = unseen();
+			for (int i = 0; i < Each / 2; i++) {
+				if (!slab.sees(row + i / 2 % 2 * 8, key + b * Each + i / 4 * 8 + 2 * (lane_id() % 4) + i % 2)) s[b][i] = unseen();
 			}
 		}
 	}
 
-	// take_units turns to the units of a step's values, of which there are count blocks, and
-	// returns what that makes of sums. Values so much smaller than others that their part
-	// cannot be seen are left out.
-	__device__ float take_units(const float* factors, int count) {
+	// take_units turns to the units of a step's values, and returns what that makes of sums.
+	// Values so much smaller than others that their part cannot be seen are left out.
+	__device__ float take_units(const float (&factors)[Blocks]) {
 		float next = 0.0f;
 #pragma unroll
 		for (int b = 0; b < Blocks; b++) {
-			if (b >= count) continue;
 			odd |= factors[b] < 0.0f;
 			next = fmaxf(next, fabsf(factors[b]));
 		}
@@ -182,8 +182,8 @@ struct Weights {
 		if (!tiny) unit = next;
 #pragma unroll
 		for (int b = 0; b < Blocks; b++) {
-			const int exponent = b < count ? static_cast<int>(bits_of(fabsf(factors[b])) >> 23) - static_cast<int>(bits_of(next) >> 23) : 0;
-			used[b] = b < count && !tiny && exponent >= -60;
+			const int exponent = static_cast<int>(bits_of(fabsf(factors[b])) >> 23) - static_cast<int>(bits_of(next) >> 23);
+			used[b] = !tiny && exponent >= -60;
 			shift[b] = used[b] && Blocks > 1 ? static_cast<float>(exponent) : 0.0f;
 		}
 		return change;
@@ -191,7 +191,7 @@ struct Weights {
 
 	// weigh makes weights of scores in place, with a factor for each query and block, and
 	// returns what is left of sums.
-	__device__ void weigh(float (&s)[Keys / 2], const float (&factor)[2][Blocks], float (&fade)[2]) {
+	__device__ void weigh(Scores& s, const float (&factor)[2][Blocks], float (&fade)[2]) {
 #pragma unroll
 		for (int r = 0; r < 2; r++) {
 			float most = unseen();
@@ -199,7 +199,7 @@ struct Weights {
 			for (int b = 0; b < Blocks; b++) {
 				float m = unseen();
 #pragma unroll
-				for (int n = b * Each / 8; n < (b + 1) * Each / 8; n++) m = fmaxf(m, fmaxf(s[4 * n + 2 * r], s[4 * n + 2 * r + 1]));
+				for (int n = 0; n < Each / 8; n++) m = fmaxf(m, fmaxf(s[b][4 * n + 2 * r], s[b][4 * n + 2 * r + 1]));
 				most = fmaxf(most, m * factor[r][b]);
 			}
 			most = warp_max<4>(most);
@@ -213,10 +213,10 @@ struct Weights {
 				float part[2] = {};
 				const float add = Most + shift[b] - from;
 #pragma unroll
-				for (int n = b * Each / 8; n < (b + 1) * Each / 8; n++) {
+				for (int n = 0; n < Each / 8; n++) {
 #pragma unroll
 					for (int e = 0; e < 2; e++) {
-						float& x = s[4 * n + 2 * r + e];
+						float& x = s[b][4 * n + 2 * r + e];
 						x = exp2_approx(fmaf(x, factor[r][b], add));
 						part[e] += x;
 					}
