@@ -97,6 +97,7 @@ func (m *images) get(name string) (kernels.Entry, driver.Function, error) {
 		return p.entry, 0, fmt.Errorf("kernel %s for %s: %w", name, m.chosen.Name, err)
 	}
 	m.loaded[name] = fn
+	m.d.log.Debug("cuda: kernel", "name", name, "tier", m.chosen.Name)
 	return p.entry, fn, nil
 }
 
