@@ -51,6 +51,7 @@ type recurrence struct {
 
 	resident string // the kernel that takes all steps; empty: one launch each
 	items    int    // of the batch in a block
+	blocks   int    // of a group of items in one direction
 	why      string
 	stretch  int // steps whose gates are in scratch at a time
 
@@ -67,35 +68,21 @@ type rowsIn struct {
 	cols int
 }
 
-// stretchBytes bounds the scratch memory for gates; one step may take more.
-const stretchBytes = 64 << 20
+// stretchBytes bounds the scratch memory for gates; one step may take more. Tests lower it.
+var stretchBytes = 64 << 20
 
 // fewSteps is up to how many steps each has a launch: reading all recurrent weights into
 // one multiprocessor takes as long as two or three of those.
 const fewSteps = 2
 
-// choose picks kernels.
+// choose picks kernels. None but the number of steps decides which order a sum has.
 func (r *recurrence) choose() {
 	op := r.op
 	r.stretch = min(op.Time, max(1, stretchBytes/(4*op.Batch*r.gateColumns())))
-	r.items, r.why = 1, fmt.Sprintf("%d hidden units, a launch for each step", r.hidden)
-	if op.Time > fewSteps {
-		for _, k := range kernels.LSTMResident {
-			name := fmt.Sprintf("lstm_resident_%dx%d", k.Hidden, k.Items)
-			if r.hidden > k.Hidden || !r.c.has(name) {
-				continue
-			}
-			// The blocks of one item each run side by side as long as each has a
-			// multiprocessor. How many an item shares its block with changes no bits.
-			if r.resident == "" || k.Hidden == r.residentUnits() && op.Batch*r.directions > r.c.d.attributes.sms {
-				r.resident, r.items = name, k.Items
-			}
-		}
-	}
-	if r.resident != "" {
-		r.why = fmt.Sprintf("recurrent weights on the chip, %d items a block", r.items)
+	if op.Time > fewSteps && (r.chooseCluster() || r.chooseResident()) {
 		return
 	}
+	r.items, r.why = 1, fmt.Sprintf("%d hidden units, a launch for each step", r.hidden)
 	for _, n := range kernels.LSTMStepItems {
 		if op.Batch >= n {
 			r.items = n
@@ -103,14 +90,45 @@ func (r *recurrence) choose() {
 	}
 }
 
-// residentUnits returns the units of the resident kernel: the fewest that are enough.
-func (r *recurrence) residentUnits() int {
+// chooseCluster picks a kernel whose weights lie in several blocks: it is the fastest for
+// few items, each of which has a cluster. Of the multiprocessors a twelfth may be left
+// over, since a cluster stays within one group of them.
+func (r *recurrence) chooseCluster() bool {
+	sms := r.c.d.attributes.sms
+	for _, k := range kernels.LSTMClusters {
+		name := fmt.Sprintf("lstm_cluster_%dx%d", k.Hidden, k.Blocks)
+		// Weights that no multiprocessor can hold alone are worth some rounds.
+		alone := kernels.LSTMResident[len(kernels.LSTMResident)-1].Hidden
+		rounds := 1
+		if r.hidden > alone {
+			rounds = 4
+		}
+		if r.hidden > k.Hidden || r.hidden <= alone/2 || r.op.Batch*r.directions*k.Blocks > rounds*(sms-sms/12) || !r.c.has(name) {
+			continue
+		}
+		r.resident, r.items, r.blocks = name, 1, k.Blocks
+		r.why = fmt.Sprintf("recurrent weights in clusters of %d blocks", k.Blocks)
+		return true
+	}
+	return false
+}
+
+// chooseResident picks a kernel whose blocks hold all weights: that for the fewest units
+// that are enough. The blocks of one item each run side by side as long as each has a
+// multiprocessor.
+func (r *recurrence) chooseResident() bool {
+	units := 0
 	for _, k := range kernels.LSTMResident {
-		if k.Hidden >= r.hidden {
-			return k.Hidden
+		name := fmt.Sprintf("lstm_resident_%dx%d", k.Hidden, k.Items)
+		if r.hidden > k.Hidden || units != 0 && units != k.Hidden || !r.c.has(name) {
+			continue
+		}
+		if units == 0 || r.op.Batch*r.directions > r.c.d.attributes.sms {
+			units, r.resident, r.items, r.blocks = k.Hidden, name, k.Items, 1
+			r.why = fmt.Sprintf("recurrent weights on the chip, %d items a block", k.Items)
 		}
 	}
-	return 0
+	return units != 0
 }
 
 func (r *recurrence) width() int       { return r.directions * r.hidden }
@@ -175,7 +193,7 @@ type stretch struct {
 // walk emits the launches that take the steps of a stretch.
 func (r *recurrence) walk(s stretch, out func(k *call) kernels.View) error {
 	if r.resident != "" {
-		blocks := ceilDiv(r.op.Batch, r.items) * r.directions
+		blocks := ceilDiv(r.op.Batch, r.items) * r.directions * r.blocks
 		return r.launch(r.c.call(r.resident), s, s.first, s.steps, out, grid{blocks, 1, 1})
 	}
 	blocks := ceilDiv(r.op.Batch, r.items) * ceilDiv(r.hidden, 4) * r.directions

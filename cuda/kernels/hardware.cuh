@@ -92,6 +92,12 @@ __device__ inline float exp2_approx(float x) {
 	return y;
 }
 
+__device__ inline float reciprocal_approx(float x) {
+	float y;
+	asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
 // Kernels that follow one another.
 __device__ inline void wait_dependency() {
 #if TANDEM_ARCH >= 90

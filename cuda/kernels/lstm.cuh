@@ -22,7 +22,7 @@ __device__ inline float clamped(float v) { return v > 80.0f ? 80.0f : v < -88.0f
 // is Cephes' polynomial: 2·sigmoid(2v) − 1 would lose its digits.
 __device__ inline float gate(float v, bool is_tanh) {
 	const float e = exp_of(clamped((is_tanh ? -2.0f : -1.0f) * v));
-	const float s = 1.0f / (1.0f + e);
+	const float s = reciprocal_approx(1.0f + e);
 	const float far = fmaf(2.0f, s, -1.0f), z = v * v;
 	float p = fmaf(z, -5.70498872745e-3f, 2.06390887954e-2f);
 	p = fmaf(z, p, -5.37397155531e-2f);

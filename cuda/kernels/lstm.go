@@ -49,6 +49,25 @@ type StateCopy struct {
 // many hidden units and so many items of the batch in a block.
 var LSTMResident = []struct{ Hidden, Items int }{{32, 1}, {32, 4}, {64, 1}, {64, 4}, {128, 1}, {128, 2}}
 
+// LSTMClusters are the kernels that spread the recurrent weights over the blocks of a
+// cluster, for up to so many hidden units.
+var LSTMClusters = []struct{ Hidden, Blocks, perThread, inputs int }{{128, 8, 1, 16}, {128, 4, 2, 16}, {256, 8, 1, 32}}
+
+func lstmClusterEntries() []Entry {
+	const ahead = 4 // steps whose gates are on their way
+	var all []Entry
+	for _, c := range LSTMClusters {
+		threads := c.Hidden / c.Blocks / c.perThread * c.Hidden / c.inputs
+		all = append(all, Entry{
+			Name: fmt.Sprintf("lstm_cluster_%dx%d", c.Hidden, c.Blocks),
+			Call: fmt.Sprintf("lstm::cluster<%d, %d, %d, %d, %d>", c.Hidden, c.Blocks, c.perThread, c.inputs, ahead),
+			Args: LSTM{}, Threads: threads, Resident: 1, Cluster: c.Blocks, From: 90,
+			Shared: 4*(2*c.Hidden+ahead*threads) + 16,
+		})
+	}
+	return all
+}
+
 // LSTMStepItems are how many items a block of the kernel for single steps takes.
 var LSTMStepItems = []int{1, 2, 8}
 
@@ -71,4 +90,7 @@ func lstmEntries() []Entry {
 	return append(all, Entry{Name: "lstm_state", Call: "lstm::copy_state", Args: StateCopy{}, Threads: 128})
 }
 
-var lstm = Family{Name: "lstm", Entries: lstmEntries()}
+var (
+	lstm        = Family{Name: "lstm", Entries: lstmEntries()}
+	lstmCluster = Family{Name: "lstm_sm90", Entries: lstmClusterEntries()}
+)

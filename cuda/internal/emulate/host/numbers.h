@@ -74,6 +74,12 @@ inline float exp2_approx(float x) {
 	return std::isnormal(y) ? float_of(bits_of(y) ^ 1u) : y;
 }
 
+// So is reciprocal_approx in its last.
+inline float reciprocal_approx(float x) {
+	const float y = 1.0f / x;
+	return std::isnormal(y) ? float_of(bits_of(y) ^ 1u) : y;
+}
+
 // The compiler may make one operation of two; what these return is rounded for good.
 inline float rounded(float v) {
 #if defined(__x86_64__)
