@@ -67,8 +67,10 @@ func (c *compiler) rope(op pass.Rope, cost pass.Cost) error {
 	if half%4 == 0 && op.HeadDim%4 == 0 {
 		args.Vectors = vectors(kernels.VectorX, args.X, f)
 	}
+	args.PerHead = k.divisor(half)
 	if args.Vectors != 0 {
 		f.cols /= 4
+		args.PerHead = k.divisor(half / 4)
 	}
 	var g grid
 	args.Units, args.Cols, args.Quads, args.Rows, g = k.units(f)

@@ -43,11 +43,14 @@ const (
 )
 
 // units returns how many quads there are, in all and in a row, and a grid for them.
-func (k *call) units(f field) (units, cols int64, quads, rows uint32, g grid) {
+func (k *call) units(f field) (units, cols int64, quads, rows kernels.Divisor, g grid) {
 	q := ceilDiv(f.cols, 4)
 	n := f.batch * f.rows * q
-	return int64(n), int64(f.cols), k.count(q), k.count(f.rows), grid{ceilDiv(n, visitThreads*visitEach), 1, 1}
+	return int64(n), int64(f.cols), k.divisor(q), k.divisor(f.rows), grid{ceilDiv(n, visitThreads*visitEach), 1, 1}
 }
+
+// divisor returns a number from 1 on as kernels divide by it.
+func (k *call) divisor(n int) kernels.Divisor { return kernels.DivisorOf(k.count(n)) }
 
 // count returns a number as kernels take it.
 func (k *call) count(n int) uint32 {

@@ -22,7 +22,7 @@ type RowTable struct {
 // For Units, Cols, Quads and Rows see pointwise.go.
 type Embed struct {
 	Units, Cols      int64
-	Quads, Rows      uint32
+	Quads, Rows      Divisor
 	IDs              Words
 	Y                View
 	Table, Positions RowTable

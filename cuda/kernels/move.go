@@ -3,7 +3,7 @@ package kernels
 // A Fill sets elements to a bit pattern. For Units, Cols, Quads and Rows see pointwise.go.
 type Fill struct {
 	Units, Cols int64
-	Quads, Rows uint32
+	Quads, Rows Divisor
 	Y           Words
 	Value       uint32
 	Vectors     uint32
@@ -12,7 +12,7 @@ type Fill struct {
 // A Copy copies rows: row r of each item from row FromRow + r to row ToRow + r.
 type Copy struct {
 	Units, Cols    int64
-	Quads, Rows    uint32
+	Quads, Rows    Divisor
 	X, Y           Words
 	FromRow, ToRow Index
 	Vectors        uint32
@@ -23,7 +23,7 @@ type Copy struct {
 // of Y; Inner is how many rows of Y make up its second axis.
 type Permute struct {
 	Units, Cols int64
-	Quads, Rows uint32
+	Quads, Rows Divisor
 	X, Y        Words
 	From        [4]int64
 	Inner       uint32

@@ -51,8 +51,28 @@ __device__ void pairs(const A& a, int64_t first, int64_t second, F f) {
 		if (p[i].left > 0) rows::store(rows::at(a.Y, p[i]), p[i].left, a.Vectors & rows::VectorY, each(v[i], w[i], f));
 }
 
+// map_as is map for one kind of epilogue: so the kind is looked at once.
+template <uint32_t Kind>
+__device__ void map_as(const Map& a) {
+	visit(a, [&](float v) { return apply({Kind, a.Epilogue.Alpha}, v, v); });
+}
+
 __device__ void map(const Map& a) {
-	visit(a, [&](float v) { return apply(a.Epilogue, v, v); });
+	switch (a.Epilogue.Kind) {
+	case KindSiLU:
+		return map_as<KindSiLU>(a);
+	case KindReLU:
+		return map_as<KindReLU>(a);
+	case KindLeaky:
+		return map_as<KindLeaky>(a);
+	case KindGELU:
+		return map_as<KindGELU>(a);
+	case KindTanh:
+		return map_as<KindTanh>(a);
+	case KindSigmoid:
+		return map_as<KindSigmoid>(a);
+	}
+	map_as<KindNone>(a);
 }
 
 __device__ void scale(const Scale& a) {
@@ -90,13 +110,19 @@ __device__ void add(const Addition& a) {
 	}
 }
 
-// gated is v·sigmoid(g), with swish times g. The exponential of a negative gate comes in
-// two factors, since it may be too small for one but meet a large v.
+// small is v·sigmoid(g), with swish times g, where the exponential of g may be too small to
+// be told from 0 but meet a large v: it comes in two factors.
+__device__ inline float small(float v, float g, bool swish) {
+	const float root = expf(0.5f * fmaxf(g, -174.0f));
+	return (swish ? root * g : root) * v * root;
+}
+
+// gated is v·sigmoid(g), with swish times g. The reciprocal is of a number from 1 to 1e35,
+// where it is right to the last place but one.
 __device__ inline float gated(float v, float g, bool swish) {
-	if (is_nan(g)) return g;
-	const float root = expf(-0.5f * fminf(fabsf(g), 174.0f));
-	const float factor = g < 0.0f ? root : 1.0f;
-	return (swish ? factor * g : factor) * v * factor / fmaf(root, root, 1.0f);
+	if (g < -80.0f) return small(v, g, swish);
+	const float open = v * reciprocal_approx(1.0f + expf(-g));
+	return swish ? open * g : open;
 }
 
 __device__ void gate(const Gate& a) {

@@ -18,8 +18,8 @@ struct Unit {
 		uint32_t place;
 		there = p.left > 0 && rows::place_of(a.Pos, p.item, place);
 		if (!there) return;
-		const uint32_t wide = a.Vectors ? 4 : 1, pairs = (uint32_t)(p.column / 4) * wide;
-		const uint32_t head = pairs / a.Half, pair = pairs % a.Half;
+		const uint32_t wide = a.Vectors ? 4 : 1, unit = (uint32_t)(p.column / 4);
+		const uint32_t head = rows::divide(unit, a.PerHead), pair = (unit - head * a.PerHead.By) * wide;
 		first = rows::at(a.X, p.item, p.row, (int64_t)head * a.Head) + (a.Interleaved ? 2 * pair : pair);
 		second = first + (a.Interleaved ? wide : a.Half);
 		cosines = a.Table + ((int64_t)place + a.Pos.Added + p.row) * (2 * a.Half) + pair;

@@ -5,13 +5,15 @@ package kernels
 // and then Half sines for each position.
 type Rope struct {
 	Units, Cols int64 // Cols: 4·Quads
-	Quads, Rows uint32
+	Quads, Rows Divisor
 	X           View
 	Table       F32
 	Pos         Index
+	PerHead     Divisor // units of a head
 	Head, Half  uint32
 	Interleaved uint32
 	Vectors     uint32
+	_           uint32
 }
 
 var rope = Family{"rope", []Entry{

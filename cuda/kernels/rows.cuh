@@ -48,30 +48,29 @@ struct Place {
 	int64_t left; // elements of the row from there on; 0 or less: no place
 };
 
-// place returns the place of unit number `unit` of batch × Rows × Quads.
+// divide returns n/By for n below 2^31; see Divisor in pointwise.go.
+__device__ inline uint32_t divide(uint32_t n, const Divisor& d) { return (uint32_t)(((uint64_t)n * d.Factor) >> d.Shift); }
+
+// place returns the place of unit number `unit` of batch × Rows × Quads. Of a division of
+// 32 bits by a number that only the host knows, most is finding its inverse; one of 64
+// takes longer than all else that a thread does.
 template <class A>
 __device__ Place place(const A& a, int64_t unit) {
-	Place p;
-	if (unit >= a.Units) {
-		p.item = p.row = 0;
-		p.column = p.left = 0;
-		return p;
-	}
+	Place p = {0, 0, 0, 0};
+	if (unit >= a.Units) return p;
 	int64_t quad;
-	if (a.Units == a.Quads) {
-		p.item = p.row = 0;
+	if (a.Units == a.Quads.By) {
 		quad = unit;
-	} else if (a.Units <= 0xffffffffll) {
-		// Divisions of 64 bits take much longer.
-		const uint32_t row = (uint32_t)unit / a.Quads;
-		quad = (uint32_t)unit % a.Quads;
-		p.item = row / a.Rows;
-		p.row = row % a.Rows;
+	} else if (a.Units < 1ll << 31) {
+		const uint32_t row = divide((uint32_t)unit, a.Quads);
+		quad = (uint32_t)unit - row * a.Quads.By;
+		p.item = divide(row, a.Rows);
+		p.row = row - p.item * a.Rows.By;
 	} else {
-		const int64_t row = unit / a.Quads;
-		quad = unit % a.Quads;
-		p.item = (uint32_t)(row / a.Rows);
-		p.row = (uint32_t)(row % a.Rows);
+		const int64_t row = unit / a.Quads.By;
+		quad = unit % a.Quads.By;
+		p.item = (uint32_t)(row / a.Rows.By);
+		p.row = (uint32_t)(row % a.Rows.By);
 	}
 	p.column = 4 * quad;
 	p.left = a.Cols - p.column;
