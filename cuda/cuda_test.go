@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	if !onDevice() {
 		library(t, 90)
 	}
-	suite().Run(t, func(t testing.TB) pass.Device { return device90(t, Config{}) })
+	suite().Run(t, func(t testing.TB) pass.Device { return suiteDevice(t, Config{}) })
 }
 
 func suite() passtest.Config {
@@ -28,8 +28,8 @@ func suite() passtest.Config {
 	return cfg
 }
 
-// device90 opens the GPU, or an emulated one of capability 9.0.
-func device90(t testing.TB, cfg Config) pass.Device {
+// suiteDevice opens the GPU, or an emulated one of capability 9.0.
+func suiteDevice(t testing.TB, cfg Config) pass.Device {
 	t.Helper()
 	cfg.Logger = used.logger()
 	if !onDevice() {
@@ -60,7 +60,7 @@ func TestConformanceAsLesserDevice(t *testing.T) {
 		t.Run(as.tier, func(t *testing.T) {
 			cfg := suite()
 			cfg.Ops = cases.Ops()
-			cfg.Run(t, func(t testing.TB) pass.Device { return device90(t, Config{Tier: as.tier, Profile: as.profile}) })
+			cfg.Run(t, func(t testing.TB) pass.Device { return suiteDevice(t, Config{Tier: as.tier, Profile: as.profile}) })
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestReplaysGiveTheSameBits(t *testing.T) {
 	if !onDevice() {
 		rounds = 5
 	}
-	dev := device90(t, Config{})
+	dev := suiteDevice(t, Config{})
 	defer dev.Close()
 	ses, err := dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)
