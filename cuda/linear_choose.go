@@ -41,9 +41,9 @@ func tileWays(p *product, sms int, has func(kernel string) bool) (ways []tileCho
 	others = slices.DeleteFunc(others, func(t tileChoice) bool { return t == small })
 	const enough = 40 // tiles below which small ones, and sums in parts, spread better
 	wide := wideWays(p, sms, has)
-	count := ceilDiv(rows, kernels.WideRows) * ceilDiv(columns, 128)
+	count := ceilDiv(rows, kernels.WideRows) * ceilDiv(columns, 64)
 	switch {
-	case len(wide) == 0 || count < enough || columns < 64:
+	case len(wide) == 0 || count < enough:
 		return slices.Concat([]tileChoice{small}, wide, others), rule
 	}
 	return slices.Concat(wide, []tileChoice{small}, others), fmt.Sprintf("%d tiles on %d multiprocessors", count, sms)
