@@ -24,6 +24,11 @@ struct Weights {
 		others += w.others;
 		squares += w.squares;
 	}
+
+	// meet counts the weights of all lanes of a warp.
+	__device__ void meet() {
+		for (int mask = 16; mask > 0; mask /= 2) count(Weights{shfl_xor(largest, mask), shfl_xor(others, mask), shfl_xor(squares, mask)});
+	}
 };
 
 // frame_of returns the frame of a mask that weighs a column of the image.
@@ -62,8 +67,8 @@ __device__ float2 total(float2 v) {
 	return v;
 }
 
-// A Sum is what a thread adds up of one mask, first the weights and the weighed values, and
-// then the distances from the mean.
+// A Sum is what a thread adds up of one mask: first weighed values, then distances from
+// the mean. The first warp also counts the weights, for all.
 struct Sum {
 	Weights weights{};
 	float values = 0.0f;
@@ -71,37 +76,32 @@ struct Sum {
 	float weight, rough;
 	bool empty;
 
-	// count and deviate take a stretch of up to 16 columns, of which n are there.
-	__device__ void count(const float (&w)[Stretched], const float (&x)[Stretched], uint32_t n) {
-		Weights part{};
+	// count and deviate take a stretch of 16 columns; those that are not there weigh nothing.
+	__device__ void count(const float (&w)[Stretched], const float (&x)[Stretched]) {
 		float sum = 0.0f;
 #pragma unroll
-		for (uint32_t i = 0; i < Stretched; i++) {
-			if (i >= n) continue;
-			part.count(w[i]);
-			sum = fmaf(w[i], x[i], sum);
-		}
-		weights.count(part);
+		for (uint32_t i = 0; i < Stretched; i++) sum = fmaf(w[i], x[i], sum);
 		values += sum;
 	}
-	__device__ void deviate(const float (&w)[Stretched], const float (&x)[Stretched], uint32_t n) {
+	__device__ void deviate(const float (&w)[Stretched], const float (&x)[Stretched]) {
 		float2 part = {0.0f, 0.0f};
 #pragma unroll
 		for (uint32_t i = 0; i < Stretched; i++) {
-			if (i >= n) continue;
-			const float d = x[i] - rough;
-			part = {fmaf(w[i], d, part.x), fmaf(w[i] * d, d, part.y)};
+			const float d = x[i] - rough, weighed = w[i] * d;
+			part = {part.x + weighed, fmaf(weighed, d, part.y)};
 		}
 		rest = {rest.x + part.x, rest.y + part.y};
 	}
 
 	// meet puts together what the threads of a channel have counted.
 	__device__ void meet() {
-		__shared__ Weights shares[Down];
-		if (threadIdx.x % 32 == 0) shares[threadIdx.x / 32] = weights;
+		__shared__ Weights share;
+		if (threadIdx.x < 32) {
+			weights.meet();
+			if (threadIdx.x == 0) share = weights;
+		}
 		values = total<0>({values, 0.0f}).x;
-		weights = shares[0];
-		for (uint32_t i = 1; i < Down; i++) weights.count(shares[i]);
+		weights = share;
 		empty = weights.largest + weights.others == 0.0f;
 		weight = empty ? 1.0f : weights.largest + weights.others;
 		rough = values / weight;
@@ -136,7 +136,8 @@ struct Mask {
 	const float* weights;
 	uint32_t turn;
 
-	__device__ void fetch(const StatsPool& a, float (&w)[Stretched], uint32_t base) {
+	// fetch counts them too, in the first warp, unless that is done.
+	__device__ void fetch(const StatsPool& a, float (&w)[Stretched], uint32_t base, Weights* counted) {
 		__shared__ float staged[2][Down * Stretched];
 		float* here = staged[turn++ % 2]; // the other may still be read
 		const uint32_t column = base + threadIdx.x;
@@ -144,6 +145,11 @@ struct Mask {
 		__syncthreads();
 #pragma unroll
 		for (uint32_t i = 0; i < Stretched; i++) w[i] = here[threadIdx.x / 32 + i * Down];
+		if (counted == nullptr || threadIdx.x >= 32) return;
+		Weights part{};
+#pragma unroll
+		for (uint32_t i = 0; i < Down * Stretched; i += 32) part.count(here[i + threadIdx.x]);
+		counted->count(part);
 	}
 };
 
@@ -157,11 +163,11 @@ __device__ void stats(const StatsPool& a) {
 	fetch(x, c.x + first * a.X.Row, Down * a.X.Row, n);
 	Mask m = {rows::at(a.Mask, c.item, 0, 0), 0};
 	for (uint32_t mask = 0; mask < a.Masks; mask++, m.weights += a.Mask.Row) {
-		m.fetch(a, w, 0);
 		Sum s;
-		s.count(w, x, n);
+		m.fetch(a, w, 0, &s.weights);
+		s.count(w, x);
 		s.meet();
-		s.deviate(w, x, n);
+		s.deviate(w, x);
 		s.put(a, c, mask);
 	}
 }
@@ -175,17 +181,17 @@ __device__ void stats_wide(const StatsPool& a) {
 	float x[Stretched], w[Stretched];
 	Mask m = {rows::at(a.Mask, c.item, mask, 0), 0};
 	Sum s;
-	const auto over = [&](auto f) {
+	const auto over = [&](Weights* counted, auto f) {
 		for (uint32_t base = 0; base < a.Width; base += Down * Stretched) {
 			const uint32_t first = base + threadIdx.x / 32, n = within(a, first);
 			fetch(x, c.x + first * a.X.Row, Down * a.X.Row, n);
-			m.fetch(a, w, base);
-			f(n);
+			m.fetch(a, w, base, counted);
+			f();
 		}
 	};
-	over([&](uint32_t n) { s.count(w, x, n); });
+	over(&s.weights, [&] { s.count(w, x); });
 	s.meet();
-	over([&](uint32_t n) { s.deviate(w, x, n); });
+	over(nullptr, [&] { s.deviate(w, x); });
 	s.put(a, c, mask);
 }
 
