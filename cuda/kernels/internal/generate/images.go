@@ -41,19 +41,33 @@ func images(o options, families []kernels.Family) error {
 	}
 	m := kernels.Manifest{Toolchain: toolchain, Flags: source.Flags}
 	same := maps.Equal(old.Toolchain, toolchain) && !o.force
-	var mistakes error
+	type result struct {
+		record *kernels.FamilyRecord
+		err    error
+	}
+	var done []chan result
+	tokens := make(chan struct{}, o.jobs)
 	for _, f := range families {
 		if len(f.Entries) == 0 {
 			continue
 		}
-		was := recordOf(old, f.Name)
-		r, err := family(o, f, was, same)
-		if err != nil {
-			mistakes = errors.Join(mistakes, err)
-			r = was
-		}
-		if r != nil {
-			m.Families = append(m.Families, *r)
+		c := make(chan result, 1)
+		done = append(done, c)
+		go func() {
+			was := recordOf(old, f.Name)
+			r, err := family(o, f, was, same, tokens)
+			if err != nil {
+				r = was
+			}
+			c <- result{r, err}
+		}()
+	}
+	var mistakes error
+	for _, c := range done {
+		r := <-c
+		mistakes = errors.Join(mistakes, r.err)
+		if r.record != nil {
+			m.Families = append(m.Families, *r.record)
 		}
 		// What is done is kept if a later family fails or the work is broken off.
 		partial := m
@@ -68,19 +82,68 @@ func images(o options, families []kernels.Family) error {
 	return errors.Join(mistakes, removeOthers(o.images, m))
 }
 
-// family compiles one, for all tiers.
-func family(o options, f kernels.Family, was *kernels.FamilyRecord, same bool) (*kernels.FamilyRecord, error) {
+// family compiles one, for the tiers that are wanted.
+func family(o options, f kernels.Family, was *kernels.FamilyRecord, same bool, tokens chan struct{}) (*kernels.FamilyRecord, error) {
 	sum, err := source.FamilyDigest(o.kernels, f)
 	if err != nil {
 		return nil, err
 	}
-	wanted := len(o.only) == 0 || o.only[f.Name]
-	if was != nil && (!wanted || same && was.Sources == sum && present(o.images, was)) {
+	if len(o.only) > 0 && !o.only[f.Name] {
 		return was, nil
 	}
-	if !wanted {
-		return nil, nil
+	r := record(f, sum)
+	if was != nil && same && was.Sources == sum {
+		maps.Copy(r.Images, was.Images)
+		for i := range r.Entries {
+			maps.Copy(r.Entries[i].Tiers, was.Entries[i].Tiers)
+		}
 	}
+	type compiled struct {
+		tier    kernels.Tier
+		image   []byte
+		entries map[string]kernels.Compiled
+		err     error
+	}
+	var wanted []*compiled
+	var wait sync.WaitGroup
+	for _, t := range kernels.Tiers() {
+		entries := t.Entries(f)
+		if len(entries) == 0 || len(o.tiers) > 0 && !o.tiers[t.Name] || present(o.images, r, t) {
+			continue
+		}
+		c := &compiled{tier: t}
+		wanted = append(wanted, c)
+		wait.Go(func() {
+			tokens <- struct{}{}
+			defer func() { <-tokens }()
+			c.image, c.entries, c.err = compileImage(o, f, t, entries)
+		})
+	}
+	wait.Wait()
+	var mistakes error
+	for _, c := range wanted {
+		mistakes = errors.Join(mistakes, c.err)
+	}
+	if mistakes != nil {
+		return nil, mistakes
+	}
+	for _, c := range wanted {
+		if err := replace(filepath.Join(o.images, f.Name+"."+c.tier.Name+".gz"), pack(c.image)); err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(c.image)
+		r.Images[c.tier.Name] = kernels.ImageRecord{Digest: hex.EncodeToString(sum[:]), Bytes: len(c.image)}
+		for i := range r.Entries {
+			if e, ok := c.entries[r.Entries[i].Name]; ok {
+				r.Entries[i].Tiers[c.tier.Name] = e
+			}
+		}
+	}
+	return r, nil
+}
+
+// record returns the record of a family without images.
+func record(f kernels.Family, sum string) *kernels.FamilyRecord {
 	r := &kernels.FamilyRecord{Name: f.Name, Sources: sum, Images: map[string]kernels.ImageRecord{}}
 	for _, e := range f.Entries {
 		r.Entries = append(r.Entries, kernels.EntryRecord{
@@ -88,48 +151,7 @@ func family(o options, f kernels.Family, was *kernels.FamilyRecord, same bool) (
 			Tiers: map[string]kernels.Compiled{},
 		})
 	}
-	var (
-		mu       sync.Mutex
-		wait     sync.WaitGroup
-		mistakes error
-		tokens   = make(chan struct{}, o.jobs)
-		packed   = map[string][]byte{}
-	)
-	for _, t := range kernels.Tiers() {
-		entries := t.Entries(f)
-		if len(entries) == 0 {
-			continue
-		}
-		wait.Go(func() {
-			tokens <- struct{}{}
-			defer func() { <-tokens }()
-			image, compiled, err := compileImage(o, f, t, entries)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				mistakes = errors.Join(mistakes, err)
-				return
-			}
-			packed[f.Name+"."+t.Name+".gz"] = pack(image)
-			sum := sha256.Sum256(image)
-			r.Images[t.Name] = kernels.ImageRecord{Digest: hex.EncodeToString(sum[:]), Bytes: len(image)}
-			for i := range r.Entries {
-				if c, ok := compiled[r.Entries[i].Name]; ok {
-					r.Entries[i].Tiers[t.Name] = c
-				}
-			}
-		})
-	}
-	wait.Wait()
-	if mistakes != nil {
-		return nil, mistakes
-	}
-	for name, b := range packed {
-		if err := replace(filepath.Join(o.images, name), b); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
+	return r
 }
 
 // pack compresses an image, to the same bytes each time.
@@ -144,13 +166,10 @@ func pack(image []byte) []byte {
 	return b.Bytes()
 }
 
-func present(dir string, r *kernels.FamilyRecord) bool {
-	for tier := range r.Images {
-		if _, err := os.Stat(filepath.Join(dir, r.Name+"."+tier+".gz")); err != nil {
-			return false
-		}
-	}
-	return true
+func present(dir string, r *kernels.FamilyRecord, t kernels.Tier) bool {
+	_, recorded := r.Images[t.Name]
+	_, err := os.Stat(filepath.Join(dir, r.Name+"."+t.Name+".gz"))
+	return recorded && err == nil
 }
 
 func recordOf(m kernels.Manifest, name string) *kernels.FamilyRecord {

@@ -30,13 +30,14 @@ type options struct {
 	nvcc     string
 	check    string
 	only     map[string]bool // families; empty: all
+	tiers    map[string]bool // of images; empty: all
 	force    bool
 	jobs     int
 }
 
 func main() {
 	var o options
-	var only string
+	var only, tiers string
 	flag.StringVar(&o.kernels, "kernels", "cuda/kernels", "folder of the kernels")
 	flag.StringVar(&o.build, "build", "build/cuda", "folder for wrappers and objects")
 	flag.StringVar(&o.emulated, "emulated", "", "library to make for the emulator")
@@ -45,20 +46,26 @@ func main() {
 	flag.StringVar(&o.images, "images", "", "folder for the images")
 	flag.StringVar(&o.nvcc, "nvcc", "nvcc", "compiler for the images")
 	flag.StringVar(&o.check, "check", "", "folder of images that must be the same as those made")
-	flag.StringVar(&only, "only", "", "families to compile, with commas between")
+	flag.StringVar(&only, "only", "", "families to compile images of, with commas between")
+	flag.StringVar(&tiers, "tiers", "", "tiers to compile images for, with commas between")
 	flag.BoolVar(&o.force, "force", false, "compile what has not changed, too")
 	flag.IntVar(&o.jobs, "j", 2, "compilers at a time")
 	flag.Parse()
-	if only != "" {
-		o.only = map[string]bool{}
-		for f := range strings.SplitSeq(only, ",") {
-			o.only[f] = true
-		}
-	}
+	o.only, o.tiers = set(only), set(tiers)
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
+}
+
+func set(list string) map[string]bool {
+	all := map[string]bool{}
+	for s := range strings.SplitSeq(list, ",") {
+		if s != "" {
+			all[s] = true
+		}
+	}
+	return all
 }
 
 func run(o options) error {
