@@ -261,3 +261,45 @@ func TestTrace(t *testing.T) {
 	require.Equal(t, "move_fill", traces[0].Spans[0].Kernel)
 	require.Zero(t, b.drv.Calls("LaunchGraph"))
 }
+
+// What the device was asked to choose, with all ways, and what a Config forces.
+func TestBoundaries(t *testing.T) {
+	t.Parallel()
+	for _, forced := range []bool{false, true} {
+		cfg := Config{}
+		var want Boundary
+		for round := range 2 {
+			dev, err := hosted(t, drivertest.New(drivertest.Config{}), cfg)
+			require.NoError(t, err)
+			ses, err := dev.NewSession(pass.SessionConfig{})
+			require.NoError(t, err)
+			w, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{weights(512, 512)}})
+			require.NoError(t, err)
+			_, err = ses.Record(t.Context(), pass.RecordOptions{Math: pass.Fast}, func(p pass.Pass) {
+				a, c := p.Input(pass.F32, 512*512), p.Temp(pass.F32, 512*512)
+				p.Do(pass.Gemm{A: a.View(), W: w, C: c.View(), Rows: 512})
+				p.Output(c.View(), 1)
+			})
+			require.NoError(t, err)
+			all := dev.(Tunable).Boundaries()
+			require.NotEmpty(t, all)
+			require.Greater(t, len(all[0].Ways), 1)
+			if round == 0 {
+				require.Equal(t, all[0].Ways[0], all[0].Choice)
+				require.Contains(t, all[0].Because, "by rule")
+				want = all[0]
+				if forced {
+					want.Choice = want.Ways[len(want.Ways)-1]
+					cfg.Ways = map[string]string{want.Name: want.Choice}
+				}
+			} else {
+				require.Equal(t, want.Choice, all[0].Choice)
+				require.Equal(t, forced, all[0].Because == "forced")
+			}
+			key := dev.(Tunable).TuneKey()
+			require.Equal(t, "NVIDIA Test 90", key.Device)
+			require.Equal(t, 132, key.SMs)
+			require.NoError(t, dev.Close())
+		}
+	}
+}

@@ -103,7 +103,7 @@ func open(ctx context.Context, drv driver.Driver, cfg Config) (pass.Device, erro
 		return nil, fmt.Errorf("%s: %w", gpu.Name, err)
 	}
 	d.log.Info("cuda: opened", "device", gpu.Name, "driver", gpu.Driver, "library", gpu.Library, "kernels", d.kernels.tier())
-	return backend.New(d), nil
+	return opened{backend.New(d), d}, nil
 }
 
 // start makes the context and what every device has.
