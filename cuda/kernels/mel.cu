@@ -11,15 +11,19 @@ struct Clip {
 	bool reflect;
 	float gain, emphasis;
 
+	// inside returns a sample that is there, as are those of a whole frame in most cases.
+	__device__ float inside(int64_t i) const {
+		float v = x[i];
+		if (emphasis != 0.0f && i > 0) v = fmaf(-emphasis, x[i - 1], v);
+		return v * gain;
+	}
+
 	__device__ float at(int64_t i) const {
 		if (reflect) {
 			if (i < 0) i = -i;
 			if (i >= length) i = 2 * (length - 1) - i;
 		}
-		if (i < 0 || i >= length) return 0.0f;
-		float v = x[i];
-		if (emphasis != 0.0f && i > 0) v = fmaf(-emphasis, x[i - 1], v);
-		return v * gain;
+		return i < 0 || i >= length ? 0.0f : inside(i);
 	}
 };
 
@@ -36,11 +40,19 @@ __device__ inline float logarithm(const Mel& a, float v) {
 // load fills pool with a frame: windowed samples in pairs, and zeros. raw holds them as
 // they come.
 __device__ inline void load(const Mel& a, float2* pool, float* raw, const Clip& clip, int64_t first) {
+	const bool inside = first >= 0 && first + a.Frame <= clip.length;
 	float sum = 0.0f;
-	for (uint32_t i = lane_id(); i < a.Frame; i += 32) {
-		const float v = clip.at(first + i);
-		raw[i] = v;
-		sum += v;
+	for (uint32_t from = lane_id(); from < a.Frame; from += 4 * 32) {
+		float v[4];
+#pragma unroll
+		for (uint32_t i = 0; i < 4; i++) {
+			const uint32_t at = from + 32 * i;
+			v[i] = at >= a.Frame ? 0.0f : inside ? clip.inside(first + at) : clip.at(first + at);
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < 4; i++)
+			if (from + 32 * i < a.Frame) raw[from + 32 * i] = v[i];
+		sum += (v[0] + v[1]) + (v[2] + v[3]);
 	}
 	__syncwarp();
 	const float mean = a.PerFrame ? warp_sum(sum) / (float)a.Frame : 0.0f;
