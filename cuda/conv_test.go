@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,32 +78,70 @@ func TestConvGLUOfManyChannels(t *testing.T) {
 		Gain: cases.Recipe("g", 1, channels, 0.5, 1), Shift: cases.Recipe("s", 1, channels, 1, 0), Normalised: true,
 	}
 	x := cases.Recipe("x", 1, 2*rows*2*channels, 2, 0)
-	compute := func(dev pass.Device) []float32 {
-		defer dev.Close()
-		p, err := dev.Load(t.Context(), w)
-		require.NoError(t, err)
-		s, err := dev.NewSession(pass.SessionConfig{})
-		require.NoError(t, err)
-		defer s.Close()
-		var in pass.Input
-		var out pass.Output
-		rec, err := s.Record(t.Context(), pass.RecordOptions{}, func(r pass.Pass) {
-			in = r.Input(pass.F32, len(x))
-			y := r.Temp(pass.F32, 2*rows*channels).View()
-			r.Do(pass.ConvGLU{X: in.View(), W: p, Y: y, Batch: 2, Rows: rows, Lengths: pass.Fixed(rows, 4)})
-			out = r.Output(y, 2*rows*channels)
-		})
-		require.NoError(t, err)
-		run, err := rec.Run(t.Context(), in.F32(x))
-		require.NoError(t, err)
-		defer run.Close()
-		y := make([]float32, 2*rows*channels)
-		require.NoError(t, run.ReadF32(out, y))
-		return y
+	op := func(x, y pass.View, p pass.Param) pass.Op {
+		return pass.ConvGLU{X: x, W: p, Y: y, Batch: 2, Rows: rows, Lengths: pass.Fixed(rows, 4)}
 	}
-	host, err := cpu.Open(cpu.Config{})
+	y := computed(t, emulated(t, drivertest.Hopper(), Config{}), w, x, 2*rows*channels, op)
+	require.InDeltaSlice(t, computed(t, host(t), w, x, 2*rows*channels, op), y, 2e-5)
+}
+
+// Bulk copies take windows that overlap as rows of a matrix that lie closer together than
+// they are long.
+func TestConvolutionsInWideTiles(t *testing.T) {
+	t.Parallel()
+	const in, channels, out, kernel = 300, 16, 72, 3
+	w := pass.ConvWeights{Weight: pass.Float32s("w", cases.Recipe("w", 1, out*channels*kernel, 0.2, 0), out, channels, kernel), Bias: cases.Recipe("b", 1, out, 1, 0)}
+	x := cases.Recipe("x", 1, 2*in*channels, 1, 0)
+	op := func(x, y pass.View, p pass.Param) pass.Op {
+		return pass.Conv1D{X: x, W: p, Y: y, Batch: 2, In: in, Stride: 2, PadLeft: 1, PadRight: 1, Epilogue: pass.ReLU, Lengths: pass.Fixed(in, 111)}
+	}
+	const steps = in / 2
+	product := fmt.Sprintf("product %d×%d×%d in 3", 2*steps, out, channels*kernel)
+	ways := map[string]string{"": "tiles", product: "wide 128x128"}
+	var dev pass.Device
+	if onDevice() {
+		var err error
+		dev, err = Open(t.Context(), Config{Ways: ways})
+		require.NoError(t, err)
+	} else {
+		library(t, 90)
+		dev = emulated(t, drivertest.Hopper(), Config{Ways: ways})
+	}
+	y := computed(t, dev, w, x, 2*steps*out, op)
+	require.Contains(t, dev.Info().Variants, pass.Variant{Name: product + ": wide 128x128", Used: true, Reason: "forced"})
+	require.InDeltaSlice(t, computed(t, host(t), w, x, 2*steps*out, op), y, 2e-5)
+}
+
+func host(t *testing.T) pass.Device {
+	dev, err := cpu.Open(cpu.Config{})
 	require.NoError(t, err)
-	require.InDeltaSlice(t, compute(host), compute(emulated(t, drivertest.Hopper(), Config{})), 2e-5)
+	return dev
+}
+
+// computed returns the n outputs of an op with weights. The device is closed in the end.
+func computed(t *testing.T, dev pass.Device, w pass.Weights, x []float32, n int, op func(x, y pass.View, p pass.Param) pass.Op) []float32 {
+	t.Helper()
+	t.Cleanup(func() { dev.Close() })
+	p, err := dev.Load(t.Context(), w)
+	require.NoError(t, err)
+	s, err := dev.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	defer s.Close()
+	var in pass.Input
+	var out pass.Output
+	rec, err := s.Record(t.Context(), pass.RecordOptions{}, func(r pass.Pass) {
+		in = r.Input(pass.F32, len(x))
+		y := r.Temp(pass.F32, n).View()
+		r.Do(op(in.View(), y, p))
+		out = r.Output(y, n)
+	})
+	require.NoError(t, err)
+	run, err := rec.Run(t.Context(), in.F32(x))
+	require.NoError(t, err)
+	defer run.Close()
+	y := make([]float32, n)
+	require.NoError(t, run.ReadF32(out, y))
+	return y
 }
 
 func TestGLUWays(t *testing.T) {
