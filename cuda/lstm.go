@@ -49,11 +49,9 @@ type recurrence struct {
 	hidden, directions int
 	cost               pass.Cost // of the op
 
-	resident string // the kernel that takes all steps; empty: one launch each
-	items    int    // of the batch in a block
-	blocks   int    // of a group of items in one direction
-	why      string
-	stretch  int // steps whose gates are in scratch at a time
+	way     lstmWay
+	why     string
+	stretch int // steps whose gates are in scratch at a time
 
 	gates   [2]region // of stretches in turn, so that the next product need not wait
 	between [2]region // outputs of layers below the last, in turn
@@ -66,69 +64,6 @@ type recurrence struct {
 type rowsIn struct {
 	at   func(k *call) kernels.View // notes that the launch reads them
 	cols int
-}
-
-// stretchBytes bounds the scratch memory for gates; one step may take more. Tests lower it.
-var stretchBytes = 64 << 20
-
-// fewSteps is up to how many steps each has a launch: reading all recurrent weights into
-// one multiprocessor takes as long as two or three of those.
-const fewSteps = 2
-
-// choose picks kernels. None but the number of steps decides which order a sum has.
-func (r *recurrence) choose() {
-	op := r.op
-	r.stretch = min(op.Time, max(1, stretchBytes/(4*op.Batch*r.gateColumns())))
-	if op.Time > fewSteps && (r.chooseCluster() || r.chooseResident()) {
-		return
-	}
-	r.items, r.why = 1, fmt.Sprintf("%d hidden units, a launch for each step", r.hidden)
-	for _, n := range kernels.LSTMStepItems {
-		if op.Batch >= n {
-			r.items = n
-		}
-	}
-}
-
-// chooseCluster picks a kernel whose weights lie in several blocks: it is the fastest for
-// few items, each of which has a cluster. Of the multiprocessors a twelfth may be left
-// over, since a cluster stays within one group of them.
-func (r *recurrence) chooseCluster() bool {
-	sms := r.c.d.attributes.sms
-	for _, k := range kernels.LSTMClusters {
-		name := fmt.Sprintf("lstm_cluster_%dx%d", k.Hidden, k.Blocks)
-		// Weights that no multiprocessor can hold alone are worth some rounds.
-		alone := kernels.LSTMResident[len(kernels.LSTMResident)-1].Hidden
-		rounds := 1
-		if r.hidden > alone {
-			rounds = 4
-		}
-		if r.hidden > k.Hidden || r.hidden <= alone/2 || r.op.Batch*r.directions*k.Blocks > rounds*(sms-sms/12) || !r.c.has(name) {
-			continue
-		}
-		r.resident, r.items, r.blocks = name, 1, k.Blocks
-		r.why = fmt.Sprintf("recurrent weights in clusters of %d blocks", k.Blocks)
-		return true
-	}
-	return false
-}
-
-// chooseResident picks a kernel whose blocks hold all weights: that for the fewest units
-// that are enough. The blocks of one item each run side by side as long as each has a
-// multiprocessor.
-func (r *recurrence) chooseResident() bool {
-	units := 0
-	for _, k := range kernels.LSTMResident {
-		name := fmt.Sprintf("lstm_resident_%dx%d", k.Hidden, k.Items)
-		if r.hidden > k.Hidden || units != 0 && units != k.Hidden || !r.c.has(name) {
-			continue
-		}
-		if units == 0 || r.op.Batch*r.directions > r.c.d.attributes.sms {
-			units, r.resident, r.items, r.blocks = k.Hidden, name, k.Items, 1
-			r.why = fmt.Sprintf("recurrent weights on the chip, %d items a block", k.Items)
-		}
-	}
-	return units != 0
 }
 
 func (r *recurrence) width() int       { return r.directions * r.hidden }
@@ -145,7 +80,7 @@ func (r *recurrence) allocate() {
 	for i := range min(len(r.p.layers)-1, 2) {
 		r.between[i] = c.temporary(4 * op.Batch * op.Time * r.width())
 	}
-	if r.resident != "" && r.stretch == op.Time {
+	if r.way.resident && r.stretch == op.Time {
 		return
 	}
 	if op.Time == 1 && !r.late() {
@@ -163,7 +98,7 @@ func (r *recurrence) allocate() {
 
 // late reports whether the final h must wait until all blocks have read the initial one,
 // which may be the same memory: a single step in a launch of many blocks.
-func (r *recurrence) late() bool { return r.resident == "" && r.op.Time == 1 && r.inPlace() }
+func (r *recurrence) late() bool { return !r.way.resident && r.op.Time == 1 && r.inPlace() }
 
 // rows returns the view of rows between layers.
 func (r *recurrence) rows(at driver.Pointer) kernels.View {
@@ -192,13 +127,13 @@ type stretch struct {
 
 // walk emits the launches that take the steps of a stretch.
 func (r *recurrence) walk(s stretch, out func(k *call) kernels.View) error {
-	if r.resident != "" {
-		blocks := ceilDiv(r.op.Batch, r.items) * r.directions * r.blocks
-		return r.launch(r.c.call(r.resident), s, s.first, s.steps, out, grid{blocks, 1, 1})
+	if r.way.resident {
+		blocks := ceilDiv(r.op.Batch, r.way.items) * r.directions * r.way.blocks
+		return r.launch(r.c.call(r.way.kernel), s, s.first, s.steps, out, grid{blocks, 1, 1})
 	}
-	blocks := ceilDiv(r.op.Batch, r.items) * ceilDiv(r.hidden, 4) * r.directions
+	blocks := ceilDiv(r.op.Batch, r.way.items) * ceilDiv(r.hidden, 4) * r.directions
 	for i := range s.steps {
-		if err := r.launch(r.c.call(fmt.Sprintf("lstm_step_%d", r.items)), s, s.first+i, 1, out, grid{blocks, 1, 1}); err != nil {
+		if err := r.launch(r.c.call(r.way.kernel), s, s.first+i, 1, out, grid{blocks, 1, 1}); err != nil {
 			return err
 		}
 	}
@@ -245,7 +180,7 @@ func (r *recurrence) launch(k *call, s stretch, first, steps int, out func(k *ca
 // turn says which of the two buffers of h a launch reads whose first step is given. A
 // launch of all steps of a stretch has its blocks to itself and writes where it reads.
 func (r *recurrence) turn(first int) int {
-	if r.resident != "" {
+	if r.way.resident {
 		return first / r.stretch % 2
 	}
 	return first % 2
