@@ -50,12 +50,12 @@ func (c *compiler) layernorm(op pass.LayerNorm, cost pass.Cost) error {
 	if op.Rows == 0 || op.Batch == 0 {
 		return nil
 	}
-	name, teams := "norm_layer_384", warps
+	name, each := "norm_layer_384", byWarps
 	switch {
 	case op.Cols > 4096:
-		name, teams = "norm_layer_long", blocks
+		name, each = "norm_layer_long", byBlock
 	case op.Cols > 1280:
-		name, teams = "norm_layer_4096", blocks
+		name, each = "norm_layer_4096", byBlock
 	case op.Cols > 768:
 		name = "norm_layer_1280"
 	case op.Cols > 384:
@@ -80,7 +80,7 @@ func (c *compiler) layernorm(op pass.LayerNorm, cost pass.Cost) error {
 			args.Vectors |= vectors(kernels.VectorB, args.Rotated, f)
 		}
 	}
-	return run(k, args, teams.grid(op.Batch*op.Rows), 0, cost)
+	return run(k, args, rowGrid(op.Batch*op.Rows, each), 0, cost)
 }
 
 // l2norm compiles an L2Norm.
@@ -88,12 +88,12 @@ func (c *compiler) l2norm(op pass.L2Norm, cost pass.Cost) error {
 	if op.Rows == 0 || op.Batch == 0 {
 		return nil
 	}
-	name, teams := "norm_length_512", warps
+	name, each := "norm_length_512", byWarps
 	switch {
 	case op.Cols > 4096:
-		name, teams = "norm_length_long", blocks
+		name, each = "norm_length_long", byBlock
 	case op.Cols > 512:
-		name, teams = "norm_length_4096", blocks
+		name, each = "norm_length_4096", byBlock
 	}
 	k := c.call(name).because("rows of %d columns", op.Cols)
 	f := field{op.Batch, op.Rows, op.Cols}
@@ -102,7 +102,7 @@ func (c *compiler) l2norm(op pass.L2Norm, cost pass.Cost) error {
 		Count: k.count(op.Batch * op.Rows), Rows: k.count(op.Rows), Cols: k.count(op.Cols), Eps: op.Eps,
 	}
 	args.Vectors = vectors(kernels.VectorX, args.X, f) | vectors(kernels.VectorY, args.Y, f)
-	return run(k, args, teams.grid(op.Batch*op.Rows), 0, cost)
+	return run(k, args, rowGrid(op.Batch*op.Rows, each), 0, cost)
 }
 
 // Where the norms over time cut it: about as many elements a block, but no more parts

@@ -82,15 +82,11 @@ func wordVectors(bit uint32, w kernels.Words, f field) uint32 {
 	return 0
 }
 
-// rowTeams is how a kernel's rows are shared out: lanes threads have a row, in blocks of
-// threads.
-type rowTeams struct{ lanes, threads int }
-
-// The teams of the kernels of rows: a warp, or a block.
-var (
-	warps  = rowTeams{32, 128}
-	blocks = rowTeams{1, 1}
+// How many rows a block of the kernels of rows takes: a warp each, or all threads one.
+const (
+	byWarps = 4
+	byBlock = 1
 )
 
-// grid returns the blocks for some rows.
-func (t rowTeams) grid(rows int) grid { return grid{ceilDiv(rows, t.threads/t.lanes), 1, 1} }
+// rowGrid returns the blocks for rows of which each takes so many.
+func rowGrid(rows, each int) grid { return grid{ceilDiv(rows, each), 1, 1} }

@@ -12,13 +12,13 @@ func (c *compiler) softmax(op pass.Softmax, log bool, cost pass.Cost) error {
 		return nil
 	}
 	count, stretches := op.Batch*op.Rows, 1
-	names, g := []string{"softmax_row_512"}, warps.grid(count)
+	names, g := []string{"softmax_row_512"}, rowGrid(count, byWarps)
 	switch {
 	case op.Cols > 8192:
 		stretches = ceilDiv(op.Cols, kernels.SoftmaxStretch)
-		names, g = []string{"softmax_part", "softmax_join"}, blocks.grid(count*stretches)
+		names, g = []string{"softmax_part", "softmax_join"}, rowGrid(count*stretches, byBlock)
 	case op.Cols > 1536:
-		names, g = []string{"softmax_row_8192"}, blocks.grid(count)
+		names, g = []string{"softmax_row_8192"}, rowGrid(count, byBlock)
 	case op.Cols > 512:
 		names = []string{"softmax_row_1536"}
 	}
@@ -61,13 +61,13 @@ func (c *compiler) argmax(op pass.Argmax, cost pass.Cost) error {
 		return nil
 	}
 	count, stretches := op.Batch*op.Rows, 1
-	name, g := "softmax_best_2048", warps.grid(count)
+	name, g := "softmax_best_2048", rowGrid(count, byWarps)
 	switch {
 	case op.Cols > 8192:
 		stretches = ceilDiv(op.Cols, kernels.ArgmaxStretch)
-		name, g = "softmax_best_part", blocks.grid(count*stretches)
+		name, g = "softmax_best_part", rowGrid(count*stretches, byBlock)
 	case op.Cols > 2048:
-		name, g = "softmax_best_8192", blocks.grid(count)
+		name, g = "softmax_best_8192", rowGrid(count, byBlock)
 	}
 	k := c.call(name).because("rows of %d columns", op.Cols)
 	args := kernels.Argmax{
@@ -81,7 +81,7 @@ func (c *compiler) argmax(op pass.Argmax, cost pass.Cost) error {
 		if err := run(k, args, g, 0, cost); err != nil {
 			return err
 		}
-		k, g, cost = c.call("softmax_best_pick"), warps.grid(count), part(cost, 1, kernels.ArgmaxStretch)
+		k, g, cost = c.call("softmax_best_pick"), rowGrid(count, byWarps), part(cost, 1, kernels.ArgmaxStretch)
 		k.from(parts)
 	}
 	args.IDs = k.writeWords(op.IDs, op.Batch, op.IDRows, 1)

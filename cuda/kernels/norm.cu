@@ -44,7 +44,8 @@ __device__ void layer(const LayerNorm& a) {
 	using T = rows::Team<Threads, Lanes>;
 	release_dependents();
 	if (T::row() >= a.Count) return;
-	const uint32_t item = T::row() / a.Rows, row = T::row() % a.Rows;
+	uint32_t item, row;
+	rows::split(a, T::row(), item, row);
 	const float count = (float)a.Cols;
 	float4 v[Held];
 	rows::take<Lanes>(v, rows::at(a.X, item, row, 0), T::lane(), a.Cols, a.Vectors & rows::VectorX);
@@ -95,7 +96,8 @@ template <int Threads>
 __device__ void layer_long(const LayerNorm& a) {
 	using T = rows::Team<Threads, Threads>;
 	release_dependents();
-	const uint32_t item = T::row() / a.Rows, row = T::row() % a.Rows;
+	uint32_t item, row;
+	rows::split(a, T::row(), item, row);
 	const float count = (float)a.Cols;
 	const float* x = rows::at(a.X, item, row, 0);
 	const bool wide = a.Vectors & rows::VectorX;
@@ -139,7 +141,8 @@ __device__ void length(const L2Norm& a) {
 	using T = rows::Team<Threads, Lanes>;
 	release_dependents();
 	if (T::row() >= a.Count) return;
-	const uint32_t item = T::row() / a.Rows, row = T::row() % a.Rows;
+	uint32_t item, row;
+	rows::split(a, T::row(), item, row);
 	float4 v[Held];
 	rows::take<Lanes>(v, rows::at(a.X, item, row, 0), T::lane(), a.Cols, a.Vectors & rows::VectorX);
 	uint32_t size = 0;
@@ -166,7 +169,8 @@ template <int Threads>
 __device__ void length_long(const L2Norm& a) {
 	using T = rows::Team<Threads, Threads>;
 	release_dependents();
-	const uint32_t item = T::row() / a.Rows, row = T::row() % a.Rows;
+	uint32_t item, row;
+	rows::split(a, T::row(), item, row);
 	const float* x = rows::at(a.X, item, row, 0);
 	const bool wide = a.Vectors & rows::VectorX;
 	uint32_t size = 0;

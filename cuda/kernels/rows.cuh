@@ -172,6 +172,14 @@ struct Team {
 	}
 };
 
+// split returns the item of a row among those of all items, and its number there. Of one
+// item it is known without a division.
+template <class A>
+__device__ void split(const A& a, uint32_t number, uint32_t& item, uint32_t& row) {
+	item = a.Count > a.Rows ? number / a.Rows : 0;
+	row = number - item * a.Rows;
+}
+
 // take loads a thread's quads of a row: number first, first + Lanes, and so on. Beyond the
 // row's end is what `beyond` says.
 template <int Lanes, int Held>

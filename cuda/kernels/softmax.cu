@@ -48,7 +48,8 @@ __device__ void row(const Softmax& a) {
 	using T = rows::Team<Threads, Lanes>;
 	release_dependents();
 	if (T::row() >= a.Count) return;
-	const uint32_t item = T::row() / a.Rows, row = T::row() % a.Rows;
+	uint32_t item, row;
+	rows::split(a, T::row(), item, row);
 	float4 v[Held];
 	rows::take<Lanes>(v, rows::at(a.X, item, row, 0), T::lane(), a.Cols, a.Vectors & rows::VectorX, -infinity());
 	float top = -infinity();
@@ -73,11 +74,12 @@ __device__ void row(const Softmax& a) {
 
 // A stretch of a row a block.
 struct Stretch {
-	uint32_t row, item, within, number;
+	uint32_t row, number, item, within;
 
 	template <class A>
-	__device__ explicit Stretch(const A& a)
-		: row(blockIdx.x / a.Stretches), item(row / a.Rows), within(row % a.Rows), number(blockIdx.x % a.Stretches) {}
+	__device__ explicit Stretch(const A& a) : row(blockIdx.x / a.Stretches), number(blockIdx.x % a.Stretches) {
+		rows::split(a, row, item, within);
+	}
 };
 
 // part leaves the largest element of a stretch and the sum relative to it.
@@ -156,10 +158,10 @@ __device__ inline Best best_of(float4 v, int64_t column, int64_t left) {
 
 // put stores the place of the largest element of a row.
 __device__ inline void put(const Argmax& a, uint32_t row, Best top) {
-	const uint32_t item = row / a.Rows;
-	uint32_t place;
+	uint32_t item, within, place;
+	rows::split(a, row, item, within);
 	if (!rows::place_of(a.ToRow, item, place)) return;
-	const int64_t to = (int64_t)place + a.ToRow.Added + row % a.Rows;
+	const int64_t to = (int64_t)place + a.ToRow.Added + within;
 	a.IDs.P[item * a.IDs.Batch + to * a.IDs.Row] = 0xffffffffu - (uint32_t)top;
 }
 
@@ -169,7 +171,9 @@ __device__ void best(const Argmax& a) {
 	using T = rows::Team<Threads, Lanes>;
 	release_dependents();
 	if (T::row() >= a.Count) return;
-	const float* x = rows::at(a.X, T::row() / a.Rows, T::row() % a.Rows, 0);
+	uint32_t item, row;
+	rows::split(a, T::row(), item, row);
+	const float* x = rows::at(a.X, item, row, 0);
 	Best top = 0;
 	for (uint32_t first = T::lane(); 4 * (int64_t)first < a.Cols; first += 8 * Lanes) {
 		float4 v[8];
