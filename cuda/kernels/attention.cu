@@ -12,6 +12,7 @@ namespace attention {
 // computed.
 template <int D, int Keys, int Warps, bool Exact, bool Relative, bool Held>
 __device__ void flash(const Attention& a) {
+	release_dependents();
 	using T = Tile<D, Keys, Warps, Exact, Relative, Held>;
 	const int first = (a.Tiles - 1 - blockIdx.x % a.Tiles) * T::Rows;
 	const int row = first + warp_id() * 16 + lane_id() / 4;  // and row + 8

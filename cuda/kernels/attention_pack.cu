@@ -66,36 +66,40 @@ struct Chunks {
 	static __device__ float to_number(half v) { return to_float(v); }
 };
 
+__device__ inline void store_halves(half* to, const float (&v)[8]) {
+	*reinterpret_cast<uint4*>(to) = {pack_half(v[0], v[1]), pack_half(v[2], v[3]), pack_half(v[4], v[5]), pack_half(v[6], v[7])};
+}
+
 // pack_block makes one block. All threads of the thread block take part.
 template <typename T, int D, bool Exact, bool Turned>
 __device__ inline void pack_block(const Source<T>& s, half* to, float* factor) {
 	using Chunk = Chunks<T, D, Turned>;
-	float most = 0.0f, odd = 0.0f;
-	for (int i = threadIdx.x; i < Chunk::Count; i += PackThreads) {
-		float v[8];
-		Chunk(i).load(s, v);
+	constexpr int Each = Chunk::Count / PackThreads;
+	float v[Each][8], most = 0.0f, odd = 0.0f;
+#pragma unroll
+	for (int i = 0; i < Each; i++) Chunk(threadIdx.x + i * PackThreads).load(s, v[i]);
+#pragma unroll
+	for (int i = 0; i < Each; i++) {
 #pragma unroll
 		for (int e = 0; e < 8; e++) {
-			most = fmaxf(most, magnitude(v[e]));
-			if (Turned && !finite(v[e])) odd = 1.0f;
+			most = fmaxf(most, magnitude(v[i][e]));
+			if (Turned && !finite(v[i][e])) odd = 1.0f;
 		}
 	}
 	most = block_max<PackThreads>(most);
 	if (Turned) odd = block_max<PackThreads>(odd);
 	const Power scale = power_for(most);
 	if (threadIdx.x == 0) *factor = odd != 0.0f ? -scale.down : scale.down;
-	for (int i = threadIdx.x; i < Chunk::Count; i += PackThreads) {
-		const Chunk c(i);
-		float v[8];
-		c.load(s, v);
 #pragma unroll
-		for (int e = 0; e < 8; e++) v[e] = Turned && !finite(v[e]) ? 0.0f : v[e] * scale.up;
-		half* p = to + c.place();
-		*reinterpret_cast<uint4*>(p) = {pack_half(v[0], v[1]), pack_half(v[2], v[3]), pack_half(v[4], v[5]), pack_half(v[6], v[7])};
+	for (int i = 0; i < Each; i++) {
+#pragma unroll
+		for (int e = 0; e < 8; e++) v[i][e] = Turned && !finite(v[i][e]) ? 0.0f : v[i][e] * scale.up;
+		half* p = to + Chunk(threadIdx.x + i * PackThreads).place();
+		store_halves(p, v[i]);
 		if (Exact) {
 #pragma unroll
-			for (int e = 0; e < 8; e++) v[e] = rest(v[e]);
-			*reinterpret_cast<uint4*>(p + BlockRows * D) = {pack_half(v[0], v[1]), pack_half(v[2], v[3]), pack_half(v[4], v[5]), pack_half(v[6], v[7])};
+			for (int e = 0; e < 8; e++) v[i][e] = rest(v[i][e]);
+			store_halves(p + BlockRows * D, v[i]);
 		}
 	}
 }
@@ -105,6 +109,7 @@ __device__ inline void pack_block(const Source<T>& s, half* to, float* factor) {
 // then; pairs without keys are left as they are.
 template <typename T, int D, bool Exact>
 __device__ void pack(const AttentionPack& a) {
+	release_dependents();
 	const uint32_t at = blockIdx.x / 2, block = at % a.Blocks, slab = at / a.Blocks;
 	const uint32_t item = slab / a.Heads, head = slab % a.Heads;
 	const uint32_t keys = keys_of(a, item);
@@ -126,6 +131,7 @@ __device__ void pack(const AttentionPack& a) {
 // A thread block makes one block of relative positions of a head.
 template <int D, bool Exact>
 __device__ void positions(const AttentionPositions& a) {
+	release_dependents();
 	const uint32_t block = blockIdx.x % a.Blocks, head = blockIdx.x / a.Blocks;
 	const int64_t keys = a.Keys;
 	const Source<float> s = {

@@ -83,18 +83,31 @@ struct QueryRows {
 	float down[2];   // factor of scores, for both rows
 
 	// load takes rows of a view, times the sign of Scale; rows that are no queries are 0.
-	__device__ void load(const Slab& s, const View& v, int row, uint4* at) {
+	__device__ void load(const Slab& s, const View& view, int row, uint4* at) {
 		const int t = lane_id() % 4;
-		const float* p[2];
-		float up[2];
+		float v[2][Steps][4], up[2];
 		shared = at;
 #pragma unroll
 		for (int r = 0; r < 2; r++) {
 			const int i = row + 8 * r;
-			p[r] = i < s.queries ? s.row_of(v, i) : nullptr;
+			const bool live = i < s.queries;
+			const float* p = live ? s.row_of(view, i) : nullptr;
+			const bool pairs = is_aligned(p, 8);
 			float most = 0.0f;
-			if (p[r] != nullptr) {
-				for (int k = 2 * t; k < s.dim; k += 8) most = fmaxf(most, fmaxf(magnitude(p[r][k]), magnitude(p[r][k + 1])));
+#pragma unroll
+			for (int step = 0; step < Steps; step++) {
+#pragma unroll
+				for (int h = 0; h < 2; h++) {
+					const int k = step * 16 + h * 8 + 2 * t;
+					float2 x = {0.0f, 0.0f};
+					if (live && k < s.dim) x = pairs ? load2(p + k) : float2{p[k], p[k + 1]};
+					v[r][step][2 * h] = x.x, v[r][step][2 * h + 1] = x.y;
+				}
+			}
+#pragma unroll
+			for (int step = 0; step < Steps; step++) {
+#pragma unroll
+				for (int e = 0; e < 4; e++) most = fmaxf(most, magnitude(v[r][step][e]));
 			}
 			const Power power = power_for(warp_max<4>(most));
 			up[r] = s.a.Scale < 0.0f ? -power.up : power.up;
@@ -105,9 +118,7 @@ struct QueryRows {
 			uint32_t high[4], low[4];
 #pragma unroll
 			for (int e = 0; e < 4; e++) {
-				const int r = e % 2, k = step * 16 + e / 2 * 8 + 2 * t;
-				float x = 0.0f, y = 0.0f;
-				if (p[r] != nullptr && k < s.dim) x = p[r][k] * up[r], y = p[r][k + 1] * up[r];
+				const float x = v[e % 2][step][e / 2 * 2] * up[e % 2], y = v[e % 2][step][e / 2 * 2 + 1] * up[e % 2];
 				high[e] = pack_half(x, y);
 				low[e] = pack_half(rest(x), rest(y));
 			}

@@ -99,6 +99,7 @@ struct WideTile {
 // beside the other's products.
 template <int D, int Stages, bool Turns>
 __device__ void flash_wide(const Attention& a) {
+	release_dependents();
 	using T = WideTile<D, Stages>;
 	constexpr int Keys = T::Keys;
 	const Slab slab(a, blockIdx.x / a.Tiles);

@@ -41,6 +41,7 @@ __device__ inline void stage(float4* to, const View& v, uint32_t item, uint32_t 
 // and every so manieth key of the piece.
 template <typename T, int Few, bool Relative>
 __device__ void split(const AttentionSplit& a) {
+	release_dependents();
 	__shared__ SplitShared<Few, Relative> s;
 	const uint32_t piece = blockIdx.x % a.Pieces, group = blockIdx.x / a.Pieces % a.Groups, slab = blockIdx.x / a.Pieces / a.Groups;
 	const uint32_t item = slab / a.Heads, head = slab % a.Heads;
@@ -194,6 +195,7 @@ __device__ void split(const AttentionSplit& a) {
 // A block makes a query's row of a head of an item; x counts queries, heads, items. A
 // thread has four dimensions and goes through the pieces in order.
 __device__ inline void join(const AttentionJoin& a) {
+	release_dependents();
 	const uint32_t row = blockIdx.x % a.Queries, slab = blockIdx.x / a.Queries, item = slab / a.Heads, head = slab % a.Heads;
 	const uint32_t quad = threadIdx.x;
 	if (quad >= a.Dim / 4) return;

@@ -23,6 +23,7 @@ __device__ inline bool store_quad(half* to, float4 v) {
 // item after item. Where an index leads beyond the capacity, nothing is stored.
 template <typename T>
 __device__ void append(const Append& a) {
+	release_dependents();
 	const uint32_t at = blockIdx.x / 2, row = at % a.Rows, item = at / a.Rows;
 	const bool values = blockIdx.x % 2;
 	const uint64_t position = static_cast<uint64_t>(index_of(a.At, item)) + row;
