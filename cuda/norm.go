@@ -113,7 +113,7 @@ const (
 	groupChunks   = 1024
 	poolThreads   = 256
 	poolRowsEach  = 16
-	poolChunks    = 512
+	poolChunks    = 256
 	momentsBytes  = 16
 )
 

@@ -17,17 +17,17 @@ import (
 // they hold with the truth.
 func prove(t *testing.T, dev pass.Device, c cases.Case) {
 	t.Helper()
+	wanted, err := c.Want()
+	require.NoError(t, err)
 	for _, l := range []cases.Layout{cases.Dense, cases.Awkward} {
-		proveLaid(t, dev, c, l)
+		proveLaid(t, dev, c, l, wanted)
 	}
 }
 
-func proveLaid(t *testing.T, dev pass.Device, c cases.Case, l cases.Layout) {
+func proveLaid(t *testing.T, dev pass.Device, c cases.Case, l cases.Layout, wanted []cases.Tensor) {
 	t.Helper()
 	ctx := context.Background()
 	placed, err := cases.Place(c, l, 1)
-	require.NoError(t, err)
-	wanted, err := c.Want()
 	require.NoError(t, err)
 	s, err := dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestTransforms(t *testing.T) {
 	t.Parallel()
 	dev := emulated(t, drivertest.Hopper(), Config{})
 	defer dev.Close()
-	for _, c := range []struct{ fft, hop, samples int }{{2048, 700, 5000}, {4094, 1000, 6000}, {4096, 2000, 6100}, {2, 1, 20_000}} {
+	for _, c := range []struct{ fft, hop, samples int }{{2048, 700, 2800}, {4094, 1000, 5100}, {4096, 2000, 4100}, {2, 1, 20_000}} {
 		w := pass.MelWeights{Window: cases.Recipe("window", 1, c.fft, 1, 0), FFT: c.fft, Hop: c.hop, Mels: 2,
 			Bank: cases.Recipe("bank", 1, 2*(c.fft/2+1), 0.5, 1)}
 		prove(t, dev, cases.Case{Name: fmt.Sprintf("logmel-%d", c.fft), Op: pass.LogMel{Samples: c.samples}, Outputs: []string{"Y"},
