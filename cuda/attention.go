@@ -101,17 +101,14 @@ func (a *attention) ways() (rule string, ways []string) {
 	if a.queries <= fewQueries && !a.relative {
 		return "few queries read keys and values once", []string{"split"}
 	}
-	fits := func(e kernels.Entry) bool {
-		return e.Name != "" && a.c.has(e.Name) && e.Shared <= a.c.d.attributes.sharedMemory
-	}
 	if a.c.fast && !a.relative {
 		for _, way := range []string{"wgmma-turns", "wgmma"} {
-			if fits(kernels.WideFor(a.tier(), way == "wgmma-turns")) {
+			if a.c.has(kernels.WideFor(a.tier(), way == "wgmma-turns").Name) {
 				ways = append(ways, way)
 			}
 		}
 	}
-	if fits(kernels.FlashFor(a.tier(), a.c.fast, a.relative)) {
+	if a.c.has(kernels.FlashFor(a.tier(), a.c.fast, a.relative).Name) {
 		ways = append(ways, "mma")
 	}
 	rule = "halves on matrix units"
