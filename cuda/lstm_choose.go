@@ -66,20 +66,20 @@ func (r *recurrence) ways() []lstmWay {
 	// The most units whose weights a multiprocessor can hold alone. Where it cannot, some
 	// rounds of clusters are better than a launch for each step.
 	alone := kernels.LSTMResident[len(kernels.LSTMResident)-1].Hidden
-	rounds := 1
-	if r.hidden > alone {
-		rounds = 4
-	}
 	for _, k := range kernels.LSTMClusters {
 		if r.hidden > k.Hidden {
 			continue
 		}
 		// A cluster stays within one group of multiprocessors: a twelfth may be left over.
-		fits := tasks*k.Blocks <= rounds*(sms-sms/12)
+		room := sms - sms/12
+		if k.Items > 1 {
+			room *= 4
+		}
+		fits := ceilDiv(r.op.Batch, k.Items)*r.directions*k.Blocks <= room
 		add(lstmWay{
-			kernel: fmt.Sprintf("lstm_cluster_%dx%d", k.Hidden, k.Blocks), resident: true, items: 1, blocks: k.Blocks,
-			rule: fmt.Sprintf("recurrent weights in clusters of %d blocks", k.Blocks),
-		}, fits && r.hidden > alone/2)
+			kernel: fmt.Sprintf("lstm_cluster_%dx%dx%d", k.Hidden, k.Blocks, k.Items), resident: true, items: k.Items, blocks: k.Blocks,
+			rule: fmt.Sprintf("recurrent weights in clusters of %d blocks, %d items each", k.Blocks, k.Items),
+		}, fits && r.hidden > alone/2 && (r.hidden > alone) == (k.Hidden > alone))
 	}
 	units := 0
 	for _, k := range slices.Backward(kernels.LSTMResident) {

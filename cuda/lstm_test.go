@@ -95,10 +95,12 @@ func TestLSTMWays(t *testing.T) {
 	t.Parallel()
 	hopper, turing := drivertest.Hopper(), drivertest.Turing()
 	for _, l := range []lstmCase{
-		{gpu: hopper, in: 7, hidden: 100, layers: 2, directions: 2, batch: 3, time: 7, kernel: "lstm_cluster_128x8"},
-		{gpu: hopper, in: 7, hidden: 128, layers: 1, directions: 1, batch: 4, time: 4, sms: 20, kernel: "lstm_cluster_128x4"},
-		{gpu: hopper, in: 3, hidden: 200, layers: 1, directions: 2, batch: 2, time: 5, kernel: "lstm_cluster_256x8"},
-		{gpu: hopper, in: 3, hidden: 256, layers: 1, directions: 1, batch: 2, time: 3, kernel: "lstm_cluster_256x8"},
+		{gpu: hopper, in: 7, hidden: 100, layers: 2, directions: 2, batch: 3, time: 7, kernel: "lstm_cluster_128x8x1"},
+		{gpu: hopper, in: 7, hidden: 128, layers: 1, directions: 1, batch: 4, time: 4, sms: 20, kernel: "lstm_cluster_128x4x1"},
+		{gpu: hopper, in: 7, hidden: 100, layers: 1, directions: 2, batch: 3, time: 4, sms: 16, kernel: "lstm_cluster_128x2x1"},
+		{gpu: hopper, in: 3, hidden: 140, layers: 2, directions: 2, batch: 6, time: 5, sms: 16, kernel: "lstm_cluster_256x8x4"},
+		{gpu: hopper, in: 3, hidden: 200, layers: 1, directions: 2, batch: 2, time: 5, kernel: "lstm_cluster_256x8x1"},
+		{gpu: hopper, in: 3, hidden: 256, layers: 1, directions: 1, batch: 2, time: 3, kernel: "lstm_cluster_256x8x1"},
 		{gpu: hopper, in: 9, hidden: 128, layers: 1, directions: 2, batch: 5, time: 4, sms: 4, kernel: "lstm_resident_128x2"},
 		{gpu: hopper, in: 9, hidden: 50, layers: 2, directions: 2, batch: 5, time: 6, sms: 4, kernel: "lstm_resident_64x4"},
 		{gpu: hopper, in: 9, hidden: 31, layers: 1, directions: 2, batch: 5, time: 6, sms: 4, kernel: "lstm_resident_32x4"},
@@ -126,7 +128,7 @@ func TestLSTMInStretches(t *testing.T) {
 	before := stretchBytes
 	defer func() { stretchBytes = before }()
 	for _, l := range []lstmCase{
-		{gpu: drivertest.Hopper(), in: 7, hidden: 100, layers: 2, directions: 2, batch: 3, time: 11, kernel: "lstm_cluster_128x8"},
+		{gpu: drivertest.Hopper(), in: 7, hidden: 100, layers: 2, directions: 2, batch: 3, time: 11, kernel: "lstm_cluster_128x8x1"},
 		{gpu: drivertest.Hopper(), in: 7, hidden: 20, layers: 2, directions: 2, batch: 3, time: 11, kernel: "lstm_resident_32x1"},
 		{gpu: drivertest.Hopper(), in: 7, hidden: 260, layers: 1, directions: 2, batch: 3, time: 5, kernel: "lstm_step_2"},
 	} {

@@ -195,7 +195,10 @@ __device__ void step(const LSTM& a) {
 	const bool real = unit < a.Hidden;
 	const uint32_t time = time_of(a, direction, a.First);
 
-	if (threadIdx.x < Items) rows[threadIdx.x] = first + threadIdx.x < a.Batch ? row_of(a.Rows, first + threadIdx.x) : NoRow;
+	if (threadIdx.x < Items) {
+		const bool needed = first + threadIdx.x < a.Batch && (a.Begin || a.End & (EndCells | EndHidden));
+		rows[threadIdx.x] = needed ? row_of(a.Rows, first + threadIdx.x) : NoRow;
+	}
 	const float* weights = a.Weights + ((int64_t)direction * a.Hidden + (real ? unit : 0)) * 4 * a.Depth;
 	float sum[Values] = {};
 #pragma unroll 1

@@ -50,8 +50,10 @@ type StateCopy struct {
 var LSTMResident = []struct{ Hidden, Items int }{{32, 1}, {32, 4}, {64, 1}, {64, 4}, {128, 1}, {128, 2}}
 
 // LSTMClusters are the kernels that spread the recurrent weights over the blocks of a
-// cluster, for up to so many hidden units.
-var LSTMClusters = []struct{ Hidden, Blocks, perThread, inputs int }{{128, 8, 1, 16}, {128, 4, 2, 16}, {256, 8, 1, 32}}
+// cluster, for up to so many hidden units and so many items of the batch.
+var LSTMClusters = []struct{ Hidden, Blocks, Items, perThread, inputs int }{
+	{128, 8, 1, 1, 16}, {128, 4, 1, 2, 16}, {128, 2, 1, 2, 16}, {256, 8, 1, 1, 32}, {256, 8, 4, 1, 32},
+}
 
 func lstmClusterEntries() []Entry {
 	const ahead = 4 // steps whose gates are on their way
@@ -59,10 +61,10 @@ func lstmClusterEntries() []Entry {
 	for _, c := range LSTMClusters {
 		threads := c.Hidden / c.Blocks / c.perThread * c.Hidden / c.inputs
 		all = append(all, Entry{
-			Name: fmt.Sprintf("lstm_cluster_%dx%d", c.Hidden, c.Blocks),
-			Call: fmt.Sprintf("lstm::cluster<%d, %d, %d, %d, %d>", c.Hidden, c.Blocks, c.perThread, c.inputs, ahead),
+			Name: fmt.Sprintf("lstm_cluster_%dx%dx%d", c.Hidden, c.Blocks, c.Items),
+			Call: fmt.Sprintf("lstm::cluster<%d, %d, %d, %d, %d, %d>", c.Hidden, c.Blocks, c.perThread, c.inputs, c.Items, ahead),
 			Args: LSTM{}, Threads: threads, Resident: 1, Cluster: c.Blocks, From: 90,
-			Shared: 4*(2*c.Hidden+ahead*threads) + 16,
+			Shared: 4*c.Items*(2*c.Hidden+ahead*threads) + 16,
 		})
 	}
 	return all

@@ -4,29 +4,30 @@
 
 namespace lstm {
 
-// cluster takes one item in one direction through the steps of the launch: a cluster each,
-// the items in order and their directions in turn. A block of it has Units/Blocks units, a
-// thread the four gates of PerThread of them over Inputs of the inputs, whose weights are
-// in its registers; Lanes neighbours have the rest of the inputs. Each adds up its part,
-// then exchanges halve how many sums a lane has until it has one, and lanes with the same
-// one are equal. Those of the forget and the output gate make the cell, and send h to all
-// blocks: stores that count at a barrier there, so that a step waits for bytes and for
-// nothing else. h is there twice. Nobody can overwrite what is still read: h of the step
-// after next needs that of the next from every warp of the cluster, and a warp sends that
-// when it has read.
-template <int Units, int Blocks, int PerThread, int Inputs, int Ahead>
+// cluster takes Items items in one direction through the steps of the launch: a cluster for
+// them, the items in order and their directions in turn. A block of it has Units/Blocks
+// units, a thread the four gates of PerThread of them over Inputs of the inputs, whose
+// weights are in its registers; Lanes neighbours have the rest of the inputs. Each adds up
+// its part, then exchanges halve how many sums a lane has until it has one, and lanes with
+// the same one are equal. Those of the forget and the output gate make the cell, and send h
+// to all blocks: stores that count at a barrier there, so that a step waits for bytes and
+// for nothing else. h is there twice. Nobody can overwrite what is still read: h of the
+// step after next needs that of the next from every warp of the cluster, and a warp sends
+// that when it has read.
+template <int Units, int Blocks, int PerThread, int Inputs, int Items, int Ahead>
 __device__ void cluster(const LSTM& a) {
 	constexpr int Own = Units / Blocks, Lanes = Units / Inputs, Sums = 4 * PerThread, Threads = Own / PerThread * Lanes;
 	constexpr int Levels = Lanes == 8 ? 3 : Lanes == 16 ? 4 : 5, Halvings = Sums == 4 ? 2 : 3;
 	static_assert(1 << Levels == Lanes && 1 << Halvings == Sums && Sums <= Lanes, "each sum has a lane");
 	constexpr int Holders = 2 * Lanes / Sums, Sends = (Blocks + Holders - 1) / Holders;  // lanes with the same h
+	constexpr uint32_t Bytes = 4 * Items * Units;                                         // of h
 
-	float* const hidden = dynamic_shared<float>();     // [2][Units]
-	float* const ring = hidden + 2 * Units;            // [Ahead][Threads]
-	Mbarrier* const ready = (Mbarrier*)(ring + Ahead * Threads);
+	float* const hidden = dynamic_shared<float>();   // [2][Items][Units]
+	float* const ring = hidden + 2 * Items * Units;  // [Ahead][Items][Threads]
+	Mbarrier* const ready = (Mbarrier*)(ring + Ahead * Items * Threads);
 
 	const uint32_t rank = cluster_rank(), group = blockIdx.x / Blocks;
-	const uint32_t direction = group % a.Directions, item = group / a.Directions;
+	const uint32_t direction = group % a.Directions, item = group / a.Directions * Items;
 	const uint32_t lane = threadIdx.x % Lanes, mine = rank * Own + threadIdx.x / Lanes * PerThread;
 
 	float held[Sums][Inputs];
@@ -54,27 +55,41 @@ __device__ void cluster(const LSTM& a) {
 	const uint32_t holder = which / 2 + 2 * (lane >> Halvings);
 	const bool holds = which % 2 == 1, real = unit < a.Hidden;
 
-	const uint32_t length = min(count_of(a.Lengths, item), a.Time), row = row_of(a.Rows, item);
-	auto begin = [&](uint32_t u, const float* between_h, const View& v) -> float {
-		if (u >= a.Hidden) return 0.0f;
-		if (a.Begin == 0) return between_h[u];
-		return row != NoRow && v.P != nullptr ? state(v, row, direction)[u] : 0.0f;
-	};
-	for (uint32_t u = threadIdx.x; u < Units; u += Threads) hidden[u] = begin(u, a.From + between(a, item, direction), a.H0);
-	float h = begin(unit, a.From + between(a, item, direction), a.H0);
-	float c = begin(unit, a.Cells + cells(a, item, direction), a.C0);
+	uint32_t length[Items], row[Items], longest = 0;
+	float h[Items], c[Items];
+#pragma unroll
+	for (int i = 0; i < Items; i++) {
+		const bool there = item + i < a.Batch;
+		length[i] = there ? min(count_of(a.Lengths, item + i), a.Time) : 0;
+		row[i] = there ? row_of(a.Rows, item + i) : NoRow;
+		longest = max(longest, length[i]);
+		auto begin = [&](uint32_t u, const float* kept, const View& v) -> float {
+			if (!there || u >= a.Hidden) return 0.0f;
+			if (a.Begin == 0) return kept[u];
+			return row[i] != NoRow && v.P != nullptr ? state(v, row[i], direction)[u] : 0.0f;
+		};
+		const float* kept = a.From + between(a, item + i, direction);
+		for (uint32_t u = threadIdx.x; u < Units; u += Threads) hidden[i * Units + u] = begin(u, kept, a.H0);
+		h[i] = begin(unit, kept, a.H0);
+		c[i] = begin(unit, a.Cells + cells(a, item + i, direction), a.C0);
+	}
 
+	// Steps beyond the longest item come last in the forward direction, first in the other.
 	uint32_t first = a.First, end = a.First + a.Steps;
-	if (direction == 0) end = min(end, length);
-	else first = max(first, a.Time - length);
+	if (direction == 0) end = min(end, longest);
+	else first = max(first, a.Time - longest);
 	const uint32_t steps = first < end ? end - first : 0;
 
 	// The gates' share of the input, some steps ahead.
 	const float* const gates = gates_at(a, item, direction, first - a.First) + which * a.Hidden + unit;
 	const int64_t stride = (direction == 0 ? 1 : -1) * (int64_t)a.Directions * 4 * a.Hidden;
 	auto fetch = [&](uint32_t s) {
-		const bool there = s < steps && real;
-		copy_async<4>(ring + s % Ahead * Threads + threadIdx.x, there ? gates + s * stride : a.Gates, there ? 4 : 0);
+#pragma unroll
+		for (int i = 0; i < Items; i++) {
+			const bool there = s < steps && real && time_of(a, direction, first + s) < length[i];
+			const float* from = gates + s * stride + (int64_t)i * a.Count * a.Directions * 4 * a.Hidden;
+			copy_async<4>(ring + (s % Ahead * Items + i) * Threads + threadIdx.x, there ? from : a.Gates, there ? 4 : 0);
+		}
 		copy_commit();
 	};
 #pragma unroll
@@ -91,74 +106,92 @@ __device__ void cluster(const LSTM& a) {
 		mbarrier_init(ready, 1);
 		mbarrier_init(ready + 1, 1);
 		mbarrier_ready();
-		mbarrier_expect(ready, 4 * Units);
-		mbarrier_expect(ready + 1, 4 * Units);
+		mbarrier_expect(ready, Bytes);
+		mbarrier_expect(ready + 1, Bytes);
 	}
+	__syncwarp();
 	cluster_sync();
 
 	float* y = a.Y.P + (int64_t)item * a.Y.Batch + (int64_t)time_of(a, direction, first) * a.Y.Row + direction * a.Hidden + unit;
 	const int64_t along = direction == 0 ? a.Y.Row : -a.Y.Row;
 #pragma unroll 1
 	for (uint32_t s = 0; s < steps; s++) {
-		const uint32_t slot = s % 2;
+		const uint32_t slot = s % 2, time = time_of(a, direction, first + s);
 		fetch(s + Ahead - 1);
 		if (s > 0) {
 			mbarrier_wait(ready + slot, (s - 1) / 2 % 2);
-			if (threadIdx.x == 0) mbarrier_expect(ready + slot, 4 * Units);
+			if (threadIdx.x == 0) mbarrier_expect(ready + slot, Bytes);
 		}
-		float sum[Sums] = {};
+		float sum[Items][Sums] = {};
 #pragma unroll
 		for (int j = 0; j < Inputs / 4; j++) {
-			const float4 v = load4(hidden + slot * Units + 4 * (j * Lanes + lane));
-			const float in[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
-			for (int e = 0; e < 4; e++) {
+			for (int i = 0; i < Items; i++) {
+				const float4 v = load4(hidden + (slot * Items + i) * Units + 4 * (j * Lanes + lane));
+				const float in[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
-				for (int n = 0; n < Sums; n++) sum[n] = fmaf(in[e], held[n][4 * j + e], sum[n]);
+				for (int e = 0; e < 4; e++) {
+#pragma unroll
+					for (int n = 0; n < Sums; n++) sum[i][n] = fmaf(in[e], held[n][4 * j + e], sum[i][n]);
+				}
 			}
 		}
 #pragma unroll
 		for (int b = 0; b < Levels; b++) {
 			const bool upper = lane >> b & 1;
-			if (b < Halvings) {
-				const int half = Sums >> (b + 1);
 #pragma unroll
-				for (int n = 0; n < half; n++) {
-					sum[n] = (upper ? sum[n + half] : sum[n]) + shfl_xor(upper ? sum[n] : sum[n + half], 1 << b);
+			for (int i = 0; i < Items; i++) {
+				if (b < Halvings) {
+					const int half = Sums >> (b + 1);
+#pragma unroll
+					for (int n = 0; n < half; n++) {
+						const float low = sum[i][n], high = sum[i][n + half];
+						sum[i][n] = (upper ? high : low) + shfl_xor(upper ? low : high, 1 << b);
+					}
+				} else {
+					sum[i][0] += shfl_xor(sum[i][0], 1 << b);
 				}
-			} else {
-				sum[0] += shfl_xor(sum[0], 1 << b);
 			}
 		}
 		copy_wait<Ahead - 1>();
-		const float v = gate(sum[0] + ring[s % Ahead * Threads + threadIdx.x], which == 2);
-		const float other = shfl_xor(v, 1 << (Halvings - 2));           // input and candidate, forget and output
-		const float given = shfl_xor(v * other, 1 << (Halvings - 1));   // from those to these
-		c = fmaf(which == 1 ? v : other, c, given);
-		h = (which == 1 ? other : v) * gate(c, true);
-		if (holds && s + 1 < steps) {
 #pragma unroll
-			for (int i = 0; i < Sends; i++) {
-				if (holder + i * Holders < Blocks) store_async(to[i] + (slot ^ 1) * Units * 4, h, at[i] + (slot ^ 1) * 8);
+		for (int i = 0; i < Items; i++) {
+			const float v = gate(sum[i][0] + ring[(s % Ahead * Items + i) * Threads + threadIdx.x], which == 2);
+			const float other = shfl_xor(v, 1 << (Halvings - 2));          // input and candidate, forget and output
+			const float given = shfl_xor(v * other, 1 << (Halvings - 1));  // from those to these
+			if (Items == 1 || time < length[i]) {
+				c[i] = fmaf(which == 1 ? v : other, c[i], given);
+				h[i] = (which == 1 ? other : v) * gate(c[i], true);
+				if (holds && holder == 0 && real) y[(int64_t)i * a.Y.Batch] = h[i];
+			}
+			if (holds && s + 1 < steps) {
+				const uint32_t next = (slot ^ 1) * Items + i;
+#pragma unroll
+				for (int d = 0; d < Sends; d++) {
+					if (holder + d * Holders < Blocks) store_async(to[d] + next * Units * 4, h[i], at[d] + (slot ^ 1) * 8);
+				}
 			}
 		}
-		if (holds && holder == 0 && real) *y = h;
 		y += along;
 	}
 	release_dependents();
 	copy_wait<0>();
 
-	if (holds && holder == 0 && real) {
-		if (a.End & KeepHidden) a.To[between(a, item, direction) + unit] = h;
-		if (a.End & KeepCells) a.Cells[cells(a, item, direction) + unit] = c;
-		if (row != NoRow && (a.End & EndHidden)) state(a.H, row, direction)[unit] = h;
-		if (row != NoRow && (a.End & EndCells)) state(a.C, row, direction)[unit] = c;
-	}
-	if (a.Zeros && sum_of_lane % 4 == 0 && real) {
+#pragma unroll
+	for (int i = 0; i < Items; i++) {
+		if (!real || item + i >= a.Batch) continue;
+		if (holds && holder == 0) {
+			if (a.End & KeepHidden) a.To[between(a, item + i, direction) + unit] = h[i];
+			if (a.End & KeepCells) a.Cells[cells(a, item + i, direction) + unit] = c[i];
+			if (row[i] != NoRow && (a.End & EndHidden)) state(a.H, row[i], direction)[unit] = h[i];
+			if (row[i] != NoRow && (a.End & EndCells)) state(a.C, row[i], direction)[unit] = c[i];
+		}
+		if (a.Zeros == 0 || which != 0) continue;
 		const uint32_t from = direction == 0 ? a.First : a.Time - a.First - a.Steps;
-		float* zeros = a.Y.P + (int64_t)item * a.Y.Batch + direction * a.Hidden + unit;
-		for (uint32_t t = max(from, length) + (lane >> Halvings); t < from + a.Steps; t += Lanes / Sums) zeros[(int64_t)t * a.Y.Row] = 0;
+		float* zeros = a.Y.P + (int64_t)(item + i) * a.Y.Batch + direction * a.Hidden + unit;
+		for (uint32_t t = max(from, length[i]) + (lane >> Halvings); t < from + a.Steps; t += Lanes / Sums) zeros[(int64_t)t * a.Y.Row] = 0;
 	}
+	__syncwarp();
 	cluster_sync();  // no block may end while others still send to it
 }
 
