@@ -114,6 +114,9 @@ func (c *compiler) convGLU(op pass.ConvGLU, cost pass.Cost) error {
 	if op.Batch == 0 || rows == 0 {
 		return nil
 	}
+	if most := 1 << 30; op.Rows > most || s.Kernel > most {
+		return fmt.Errorf("%d rows, kernel %d: want at most 2^30 of each: %w", op.Rows, s.Kernel, pass.ErrUnsupported)
+	}
 	ways := gluWays(s, op.Batch*rows)
 	names := make([]string, len(ways))
 	for i, w := range ways {

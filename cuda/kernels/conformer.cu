@@ -17,13 +17,30 @@ __device__ inline void store_pair(float* p, uint32_t left, bool vectors, float2 
 	if (left > 1) p[1] = v.y;
 }
 
-// gated returns a pair of a row of a·sigmoid(b); zeros outside of the item, whose rows
-// are not read there.
-__device__ inline float2 gated(const ConvGLU& a, const float* x, int64_t row, uint32_t length, uint32_t left, bool vectors) {
-	if (row < 0 || row >= length) return {0.0f, 0.0f};
-	const float* p = x + row * a.X.Row;
-	const float2 v = load_pair(p, left, vectors), gate = load_pair(p + a.Channels, left, vectors);
-	return {v.x * sigmoid(gate.x), v.y * sigmoid(gate.y)};
+// gate is sigmoid without branches, which keep loads and products from overlapping, and
+// with few instructions, since a kernel of this family hardly does anything else. For the
+// v that matter it is off by 2e-7: rounding v·log₂e costs |v|·6e-8, and far out, where that
+// is more, sigmoid is 1 or next to nothing. NaN and infinities come out right.
+__device__ inline float gate(float v) { return reciprocal_flush(1.0f + exp2_flush(v * -1.44269504088896340736f)); }
+
+// activated is v·sigmoid(v).
+__device__ inline float activated(float v) { return (v < -87.0f ? -87.0f : v) * gate(v); }
+
+// A Gates is a pair of channels of a row before they are gated.
+struct Gates {
+	float2 value, gate;
+};
+
+// load returns those of a row of an item of length rows, or of the nearest that there is.
+__device__ inline Gates load(const ConvGLU& a, const float* x, int32_t row, int32_t length, uint32_t left, bool vectors) {
+	const float* p = x + min(max(row, 0), length - 1) * a.X.Row;
+	return {load_pair(p, left, vectors), load_pair(p + a.Channels, left, vectors)};
+}
+
+// gated returns value·sigmoid(gate); zeros outside of the item.
+__device__ inline float2 gated(Gates g, int32_t row, int32_t length) {
+	const bool inside = (uint32_t)row < (uint32_t)length;
+	return {inside ? g.value.x * gate(g.gate.x) : 0.0f, inside ? g.value.y * gate(g.gate.y) : 0.0f};
 }
 
 // The rows of the weights are filled up to whole quads.
@@ -36,13 +53,26 @@ __device__ inline float2 multiply_add(float2 p, float2 q, float2 r) { return {fm
 
 // finished normalises and activates a pair that was moved to its mean.
 __device__ inline float2 finished(float2 v, float scale, float2 gain, float2 shift) {
-	return {silu(fmaf(v.x * scale, gain.x, shift.x)), silu(fmaf(v.y * scale, gain.y, shift.y))};
+	return {activated(fmaf(v.x * scale, gain.x, shift.x)), activated(fmaf(v.y * scale, gain.y, shift.y))};
 }
 
-// row_sums adds up Rows numbers of each thread over the block. A warp halves at each step
-// the numbers that a lane still adds up, so that 16 numbers take 16 shuffles.
-template <int Threads, int Rows>
-__device__ void row_sums(const float (&v)[Rows], float (&sums)[Rows]) {
+// fold halves the numbers that a lane adds up, and goes on until one is left: lanes that
+// differ in a bit exchange those that the other keeps.
+template <int Lanes, int Half, int Slots>
+__device__ void fold(float (&s)[Slots]) {
+	const bool upper = lane_id() & (Half * Lanes);
+#pragma unroll
+	for (int i = 0; i < Half; i++) {
+		const float given = upper ? s[i] : s[i + Half], kept = upper ? s[i + Half] : s[i];
+		s[i] = kept + shfl_xor(given, Half * Lanes);
+	}
+	if constexpr (Half > 1) fold<Lanes, Half / 2>(s);
+}
+
+// row_sums adds up Rows numbers of each thread over the block, and returns what finish makes
+// of the sums. 16 numbers take 16 shuffles.
+template <int Threads, int Rows, class Finish>
+__device__ void row_sums(const float (&v)[Rows], float (&sums)[Rows], Finish finish) {
 	constexpr int Slots = Rows <= 4 ? 4 : 16, Lanes = 32 / Slots, Warps = Threads / 32;
 	constexpr int Shares = Slots * Warps < 32 ? 32 : Slots * Warps;  // whole warps
 	static_assert(Rows <= Slots && Shares <= Threads && (Warps & (Warps - 1)) == 0, "each share has a thread");
@@ -51,23 +81,14 @@ __device__ void row_sums(const float (&v)[Rows], float (&sums)[Rows]) {
 	float s[Slots];
 #pragma unroll
 	for (int i = 0; i < Slots; i++) s[i] = i < Rows ? v[i] : 0.0f;
-#pragma unroll
-	for (int half = Slots / 2; half > 0; half /= 2) {
-		const int mask = half * Lanes;
-		const bool upper = lane_id() & mask;
-#pragma unroll
-		for (int i = 0; i < half; i++) {
-			const float given = upper ? s[i] : s[i + half], kept = upper ? s[i + half] : s[i];
-			s[i] = kept + shfl_xor(given, mask);
-		}
-	}
+	fold<Lanes, Slots / 2>(s);
 #pragma unroll
 	for (int m = Lanes / 2; m > 0; m /= 2) s[0] += shfl_xor(s[0], m);
 	if (lane_id() % Lanes == 0) shares[lane_id() / Lanes * Warps + warp_id()] = s[0];
 	__syncthreads();
 	if (threadIdx.x < Shares) {
 		const float total = warp_sum<Warps>(shares[threadIdx.x]);
-		if (threadIdx.x % Warps == 0) totals[threadIdx.x / Warps] = total;
+		if (threadIdx.x % Warps == 0) totals[threadIdx.x / Warps] = finish(total);
 	}
 	__syncthreads();
 #pragma unroll
@@ -83,8 +104,7 @@ __device__ void convglu_of(const ConvGLU& a, bool vectors) {
 	const uint32_t channel = 2 * (blockIdx.x % a.ColumnTiles * Threads + threadIdx.x);
 	const uint32_t left = channel < a.Channels ? a.Channels - channel : 0;
 	const uint32_t first = tile % a.RowTiles * Rows;
-	const uint32_t length = rows::number_of(a.Lengths, item, 0);
-	const int64_t row = (int64_t)a.From + first;
+	const int32_t length = (int32_t)rows::number_of(a.Lengths, item, 0), row = (int32_t)(a.From + first);
 	const int taps = Taps ? Taps : (int)a.Kernel;
 
 	float2 v[Rows];
@@ -97,9 +117,15 @@ __device__ void convglu_of(const ConvGLU& a, bool vectors) {
 			float2 w[Taps > 0 ? Taps : 1];
 #pragma unroll
 			for (int i = 0; i < Taps; i++) w[i] = weight(a, i, channel);
+			constexpr int Ahead = 6, All = Rows + Taps - 1;  // rows that are under way
+			Gates ring[Ahead];
 #pragma unroll
-			for (int u = 0; u < Rows + Taps - 1; u++) {
-				const float2 g = gated(a, x, row + u - Taps / 2, length, left, vectors);
+			for (int u = 0; u < Ahead; u++) ring[u] = load(a, x, row + u - Taps / 2, length, left, vectors);
+#pragma unroll
+			for (int u = 0; u < All; u++) {
+				const Gates now = ring[u % Ahead];
+				if (u + Ahead < All) ring[u % Ahead] = load(a, x, row + u + Ahead - Taps / 2, length, left, vectors);
+				const float2 g = gated(now, row + u - Taps / 2, length);
 #pragma unroll
 				for (int i = 0; i < Rows; i++) {
 					if (i <= u && u - i < Taps) v[i] = multiply_add(g, w[u - i], v[i]);
@@ -108,7 +134,8 @@ __device__ void convglu_of(const ConvGLU& a, bool vectors) {
 		} else {
 			float2 w[Rows];  // of output i the tap that the input row has for it
 			for (int u = 0; u < Rows + taps - 1; u++) {
-				const float2 g = gated(a, x, row + u - taps / 2, length, left, vectors);
+				const int32_t at = row + u - taps / 2;
+				const float2 g = gated(load(a, x, at, length, left, vectors), at, length);
 #pragma unroll
 				for (int i = Rows - 1; i > 0; i--) w[i] = w[i - 1];
 				if (u < taps) w[0] = weight(a, u, channel);
@@ -132,16 +159,13 @@ __device__ void convglu_of(const ConvGLU& a, bool vectors) {
 		float share[Rows], sum[Rows];
 #pragma unroll
 		for (int i = 0; i < Rows; i++) share[i] = v[i].x + v[i].y;
-		row_sums<Threads>(share, sum);
+		row_sums<Threads>(share, sum, [&](float total) { return total * each; });
 #pragma unroll
 		for (int i = 0; i < Rows; i++) {
-			const float mean = sum[i] * each;
-			v[i] = {v[i].x - mean, v[i].y - mean};
+			v[i] = {v[i].x - sum[i], v[i].y - sum[i]};
 			share[i] = left > 1 ? fmaf(v[i].x, v[i].x, v[i].y * v[i].y) : left > 0 ? v[i].x * v[i].x : 0.0f;
 		}
-		row_sums<Threads>(share, sum);
-#pragma unroll
-		for (int i = 0; i < Rows; i++) scale[i] = 1.0f / sqrtf(fmaf(sum[i], each, a.Eps));
+		row_sums<Threads>(share, scale, [&](float total) { return 1.0f / sqrtf(fmaf(total, each, a.Eps)); });
 	}
 	if (left == 0) return;
 #pragma unroll
@@ -163,8 +187,7 @@ __device__ void convglu(const ConvGLU& a) {
 __device__ void convglu_wide(const ConvGLU& a) {
 	constexpr int Threads = 256;
 	const uint32_t item = blockIdx.x / a.Rows, out = blockIdx.x % a.Rows;
-	const uint32_t length = rows::number_of(a.Lengths, item, 0);
-	const int64_t row = (int64_t)a.From + out;
+	const int32_t length = (int32_t)rows::number_of(a.Lengths, item, 0), row = (int32_t)(a.From + out);
 	const float* x = a.X.P + (int64_t)item * a.X.Batch;
 	float* y = rows::at(a.Y, item, out, 0);
 	if (row >= length) {
@@ -176,7 +199,8 @@ __device__ void convglu_wide(const ConvGLU& a) {
 		const float* w = a.Weights + c;
 		float v = 0.0f;
 		for (uint32_t tap = 0; tap < a.Kernel; tap++) {
-			const float2 g = gated(a, x + c, row + tap - a.Kernel / 2, length, 1, false);
+			const int32_t at = row + (int32_t)tap - (int32_t)(a.Kernel / 2);
+			const float2 g = gated(load(a, x + c, at, length, 1, false), at, length);
 			v = fmaf(g.x, w[(int64_t)tap * a.WeightsRow], v);
 		}
 		v += w[(int64_t)a.Kernel * a.WeightsRow];
@@ -189,7 +213,7 @@ __device__ void convglu_wide(const ConvGLU& a) {
 	const float scale = 1.0f / sqrtf(block_sum<Threads>(squares) / a.Channels + a.Eps);
 	for (uint32_t c = threadIdx.x; c < a.Channels; c += Threads) {
 		const float* w = a.Weights + (int64_t)(a.Kernel + 1) * a.WeightsRow + c;
-		y[c] = silu(fmaf((y[c] - mean) * scale, w[0], w[a.WeightsRow]));
+		y[c] = activated(fmaf((y[c] - mean) * scale, w[0], w[a.WeightsRow]));
 	}
 }
 

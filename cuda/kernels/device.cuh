@@ -21,6 +21,8 @@
 //   load_once(p)                 a float4 that no one reads again, past the L1 cache
 //   exp2_approx(x)               2^x with a relative error of 2^−22
 //   reciprocal_approx(x)         1/x, off by one unit in the last place at most
+//   exp2_flush, reciprocal_flush the same in a third of the instructions: what is or would
+//                                be denormal is 0
 //   wait_dependency()            waits for the kernels this one depends on, which the
 //                                exported functions have done already
 //   release_dependents()         lets the kernels that depend on this one begin; what they

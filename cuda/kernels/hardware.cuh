@@ -97,6 +97,16 @@ __device__ inline float reciprocal_approx(float x) {
 	asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
 	return y;
 }
+__device__ inline float exp2_flush(float x) {
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+__device__ inline float reciprocal_flush(float x) {
+	float y;
+	asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
 
 // Kernels that follow one another.
 __device__ inline void wait_dependency() {

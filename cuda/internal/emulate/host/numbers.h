@@ -80,6 +80,11 @@ inline float reciprocal_approx(float x) {
 	return std::isnormal(y) ? float_of(bits_of(y) ^ 1u) : y;
 }
 
+// flushed is v, or 0 of its sign if v is denormal.
+inline float flushed(float v) { return std::fpclassify(v) == FP_SUBNORMAL ? copysignf(0.0f, v) : v; }
+inline float exp2_flush(float x) { return flushed(exp2_approx(flushed(x))); }
+inline float reciprocal_flush(float x) { return flushed(reciprocal_approx(flushed(x))); }
+
 // The compiler may make one operation of two; what these return is rounded for good.
 inline float rounded(float v) {
 #if defined(__x86_64__)
