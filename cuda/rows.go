@@ -82,8 +82,10 @@ func wordVectors(bit uint32, w kernels.Words, f field) uint32 {
 	return 0
 }
 
-// How many rows a block of the kernels of rows takes: a warp each, or all threads one.
+// How many rows a block of the kernels of rows takes: eight lanes have one, or a warp, or
+// all threads.
 const (
+	byLanes = 16
 	byWarps = 4
 	byBlock = 1
 )

@@ -21,6 +21,8 @@ func (c *compiler) softmax(op pass.Softmax, log bool, cost pass.Cost) error {
 		names, g = []string{"softmax_row_8192"}, rowGrid(count, byBlock)
 	case op.Cols > 512:
 		names = []string{"softmax_row_1536"}
+	case op.Cols <= 32:
+		names, g = []string{"softmax_row_32"}, rowGrid(count, byLanes)
 	}
 	var parts region
 	if stretches > 1 {

@@ -106,21 +106,20 @@ __device__ inline float larger(float a, float b) { return fmaxf(a, b); }
 __device__ inline uint32_t larger(uint32_t a, uint32_t b) { return max(a, b); }
 __device__ inline uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-// A Team is the threads that share a row: a warp, or a block of Threads.
+// A Team is the threads that share a row: some lanes of a warp, all of them, or a block of
+// Threads.
 template <int Threads, int Lanes>
 struct Team {
-	static_assert(Lanes == 32 || Lanes == Threads, "a warp or the block");
-	static constexpr int Warps = Lanes / 32;
+	static_assert(Lanes <= 32 || Lanes == Threads, "a warp or the block");
+	static constexpr int Warps = Lanes / 32, Within = Lanes < 32 ? Lanes : 32;
 
-	static __device__ uint32_t lane() { return Lanes == 32 ? threadIdx.x % 32 : threadIdx.x; }
+	static __device__ uint32_t lane() { return threadIdx.x % Lanes; }
 
 	// row returns the number of the row of all that this thread works on.
-	static __device__ uint32_t row() {
-		return Lanes == 32 ? blockIdx.x * (Threads / 32) + threadIdx.x / 32 : blockIdx.x;
-	}
+	static __device__ uint32_t row() { return blockIdx.x * (Threads / Lanes) + threadIdx.x / Lanes; }
 
 	static __device__ void sync() {
-		if (Lanes == 32) __syncwarp();
+		if (Lanes <= 32) __syncwarp();
 		else __syncthreads();
 	}
 
@@ -128,7 +127,7 @@ struct Team {
 	// follow each other without another barrier between them take different ones.
 	template <int Slot>
 	static __device__ float2 total(float2 v) {
-		for (int mask = 16; mask > 0; mask /= 2) {
+		for (int mask = Within / 2; mask > 0; mask /= 2) {
 			v.x += shfl_xor(v.x, mask);
 			v.y += shfl_xor(v.y, mask);
 		}
@@ -147,7 +146,7 @@ struct Team {
 
 	template <int Slot>
 	static __device__ float total(float v) {
-		v = warp_sum(v);
+		v = warp_sum<Within>(v);
 		if constexpr (Warps > 1) {
 			__shared__ float shares[Warps];
 			if (threadIdx.x % 32 == 0) shares[threadIdx.x / 32] = v;
@@ -161,7 +160,7 @@ struct Team {
 	// largest returns the largest value of the team: of floats, one that is not NaN.
 	template <int Slot, typename V>
 	static __device__ V largest(V v) {
-		for (int mask = 16; mask > 0; mask /= 2) v = larger(v, shfl_xor(v, mask));
+		for (int mask = Within / 2; mask > 0; mask /= 2) v = larger(v, shfl_xor(v, mask));
 		if constexpr (Warps > 1) {
 			__shared__ V shares[Warps];
 			if (threadIdx.x % 32 == 0) shares[threadIdx.x / 32] = v;
@@ -184,14 +183,14 @@ __device__ void split(const A& a, uint32_t number, uint32_t& item, uint32_t& row
 // row's end is what `beyond` says.
 template <int Lanes, int Held>
 __device__ void take(float4 (&v)[Held], const float* x, uint32_t first, uint32_t cols, bool wide, float beyond = 0.0f) {
-	const float4 nothing = {beyond, beyond, beyond, beyond};
+#pragma unroll
+	for (int i = 0; i < Held; i++) v[i] = {beyond, beyond, beyond, beyond};
 	if (wide) {
 		// No branches between the loads, so that all are on their way before one arrives.
 		const uint32_t whole = cols / 4;
 #pragma unroll
 		for (int i = 0; i < Held; i++) {
 			const uint32_t quad = first + i * Lanes;
-			v[i] = nothing;
 			if (quad < whole) v[i] = load4(x + 4 * (int64_t)quad);
 		}
 		if (cols % 4 == 0) return;
@@ -199,9 +198,7 @@ __device__ void take(float4 (&v)[Held], const float* x, uint32_t first, uint32_t
 #pragma unroll
 	for (int i = 0; i < Held; i++) {
 		const int64_t column = 4 * (int64_t)(first + i * Lanes), left = cols - column;
-		if (wide && left >= 4) continue;
-		v[i] = nothing;
-		if (left > 0) v[i] = within(load(x + column, left, false), left, beyond);
+		if (left > 0 && !(wide && left >= 4)) v[i] = within(load(x + column, left, false), left, beyond);
 	}
 }
 

@@ -42,14 +42,15 @@ struct Result {
 	}
 };
 
-// A row a warp or a block, held in registers.
+// A row some lanes, a warp or a block, held in registers. Lanes beyond the last row do its
+// work again, since their neighbours need them, and store nothing.
 template <int Threads, int Lanes, int Held>
 __device__ void row(const Softmax& a) {
 	using T = rows::Team<Threads, Lanes>;
 	release_dependents();
-	if (T::row() >= a.Count) return;
+	const uint32_t number = min(T::row(), a.Count - 1), live = T::row() < a.Count ? a.Cols : 0;
 	uint32_t item, row;
-	rows::split(a, T::row(), item, row);
+	rows::split(a, number, item, row);
 	float4 v[Held];
 	rows::take<Lanes>(v, rows::at(a.X, item, row, 0), T::lane(), a.Cols, a.Vectors & rows::VectorX, -infinity());
 	float top = -infinity();
@@ -68,7 +69,7 @@ __device__ void row(const Softmax& a) {
 #pragma unroll
 	for (int i = 0; i < Held; i++) {
 		const int64_t column = 4 * (int64_t)(T::lane() + i * Lanes);
-		if (column < a.Cols) rows::store(y + column, a.Cols - column, a.Vectors & rows::VectorY, a.Log ? r.logarithm(v[i]) : r.shared_out(v[i]));
+		if (column < live) rows::store(y + column, a.Cols - column, a.Vectors & rows::VectorY, a.Log ? r.logarithm(v[i]) : r.shared_out(v[i]));
 	}
 }
 

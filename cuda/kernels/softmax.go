@@ -32,6 +32,7 @@ const (
 )
 
 var softmax = Family{"softmax", []Entry{
+	{Name: "softmax_row_32", Call: "softmax::row<128, 8, 1>", Args: Softmax{}, Threads: 128},
 	{Name: "softmax_row_512", Call: "softmax::row<128, 32, 4>", Args: Softmax{}, Threads: 128},
 	{Name: "softmax_row_1536", Call: "softmax::row<128, 32, 12>", Args: Softmax{}, Threads: 128},
 	{Name: "softmax_row_8192", Call: "softmax::row<256, 256, 8>", Args: Softmax{}, Threads: 256},
