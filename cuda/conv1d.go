@@ -125,7 +125,8 @@ func (c *compiler) prepareWindows(op pass.Conv1D, p *convParam, l convLayout, st
 	first := op.Out.From*op.Pool*op.Stride - op.PadLeft
 	all := preparation{
 		x:     func(k *call) kernels.View { return k.read(op.X, op.Batch, op.In, p.in) },
-		items: op.Batch, inLines: op.In, inWidth: 1, lines: (steps-1)*op.Stride + p.taps, width: 1, top: first,
+		items: op.Batch, inLines: op.In, inWidth: 1, width: 1, top: first,
+		lines:    roundUp((steps-1)*op.Stride+p.taps, op.Stride), // whole strides, as tensor maps want it
 		channels: p.in, reflect: op.Padding == pass.PadReflect, overlap: true,
 		lengths: func(k *call) kernels.Items { return k.items(op.Lengths, op.Batch, op.In) },
 	}

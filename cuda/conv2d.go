@@ -57,7 +57,7 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 // imagesConv2D reports whether a kernel computes a Conv2D from the image as it is. Of exact
 // weights it wants both parts, which those that are stored as halves do not have.
 func (c *compiler) imagesConv2D(op pass.Conv2D, p *convParam) bool {
-	return p.taps == 9 && op.Stride == 1 && (c.fast || p.typ == pass.F32) && c.has("conv2d_image_32_1")
+	return (p.taps == 9 || op.Stride == 2) && (c.fast || p.typ == pass.F32) && c.has(kernels.ConvImageShape{Size: 3, Stride: 1, Columns: 32, Products: 1}.Name())
 }
 
 // imageWays names the channels of blocks, the rule's choice first: as many as leave enough
@@ -73,7 +73,8 @@ func imageWays(op pass.Conv2D, channels int) []string {
 
 // imageTiles returns how many tiles the wanted output lines have, of all items.
 func imageTiles(op pass.Conv2D) int {
-	return op.Batch * imageDown(op) * ceilDiv(op.Width, kernels.ConvImageWidth)
+	_, width := op.Size()
+	return op.Batch * imageDown(op) * ceilDiv(width, kernels.ConvImageWidth)
 }
 
 // imageDown returns how many tiles of an item lie below each other.
@@ -88,23 +89,24 @@ func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, colum
 	if err != nil {
 		return err
 	}
-	products := 1
+	shape := kernels.ConvImageShape{Size: op.W.Shape().(pass.Conv2DShape).Size, Stride: op.Stride, Columns: columns, Products: 1}
 	if !c.fast {
-		products = 3
+		shape.Products = 3
 	}
-	lines := op.Out.Len()
-	k := c.call(fmt.Sprintf("conv2d_image_%d_%d", columns, products))
+	_, width := op.Size()
+	pixels := op.Out.Len() * width
+	k := c.call(shape.Name())
 	args := kernels.ConvImage{
 		X:        k.read(op.X, op.Batch, op.Height*op.Width, p.in),
-		Residual: k.read(op.Residual, op.Batch, lines*op.Width, p.out),
-		Y:        k.write(op.Y, op.Batch, lines*op.Width, p.out),
+		Residual: k.read(op.Residual, op.Batch, pixels, p.out),
+		Y:        k.write(op.Y, op.Batch, pixels, p.out),
 		High:     kernels.F16(w.high), Low: kernels.F16(w.low), Scales: kernels.F32(w.scales), Bias: p.biasAt(), WeightsRow: int64(w.stride),
-		Height: uint32(op.Height), Width: uint32(op.Width), From: uint32(op.Out.From), To: uint32(op.Out.To), Down: uint32(imageDown(op)),
+		Height: uint32(op.Height), Width: uint32(op.Width), OutWidth: uint32(width), From: uint32(op.Out.From), To: uint32(op.Out.To), Down: uint32(imageDown(op)),
 		Columns: uint32(p.out), In: uint32(p.in), Padded: uint32(l.width), ReLU: flag(op.ReLU),
 	}
 	args.Vectors = flag(inQuads(args.X)) | flag(inPairs(args.Y))<<1
 	blocks := imageTiles(op) * ceilDiv(p.out, columns)
-	return run(k.because("%d blocks; %s", blocks, why), args, grid{blocks, 1, 1}, kernels.ConvImageShared(columns, products), cost)
+	return run(k.because("%d blocks; %s", blocks, why), args, grid{blocks, 1, 1}, shape.Shared(), cost)
 }
 
 // conv2dTiles emits a Conv2D as a product on tensor cores, whose rows are windows that

@@ -18,50 +18,68 @@ type Conv2D struct {
 	Vectors        uint32 // 1: rows of Y are aligned to 16 bytes
 }
 
-// A ConvImage is a [pass.Conv2D] of 3×3 with stride 1 on tensor cores, from the image as it
-// is. The weights are rows of [ConvRows]: [Columns][9][Padded].
+// A ConvImage is a [pass.Conv2D] on tensor cores, from the image as it is. The weights are
+// rows of [ConvRows]: [Columns][taps][Padded].
 type ConvImage struct {
 	X, Residual, Y View // Residual.P nil: none
 	High, Low      F16  // Low nil: rounded
 	Scales, Bias   F32  // inverse scale of each row of the weights, nil: 1; Bias nil: none
 	WeightsRow     int64
 	Height, Width  uint32
+	OutWidth       uint32
 	From, To       uint32 // output lines that are wanted
 	Down           uint32 // tiles from the first to the last of them
 	Columns        uint32 // output channels
 	In, Padded     uint32 // input channels, and filled up
 	ReLU           uint32 // 1: yes
 	Vectors        uint32 // bit 0: pixels of X are aligned to 16 bytes, bit 1: those of Y to 8
+	_              uint32
 }
 
-// ConvImageLines and ConvImageWidth are the pixels of a tile of a [ConvImage].
+// ConvImageLines and ConvImageWidth are the output pixels of a tile of a [ConvImage].
 const (
 	ConvImageLines = 4
 	ConvImageWidth = 32
 )
 
-// ConvImageShared returns the shared memory of a block that computes so many channels:
-// pixels of the tile and around it, as F32 and as F16, and a ring of weights.
-func ConvImageShared(columns, products int) int {
-	const pixels = (ConvImageLines + 2) * (ConvImageWidth + 2)
+// A ConvImageShape is a kernel of a [ConvImage]: of Size × Size, for so many output channels
+// of a block; Products 1: of rounded operands, 3: of split ones.
+type ConvImageShape struct{ Size, Stride, Columns, Products int }
+
+// Name returns the name of the kernel.
+func (s ConvImageShape) Name() string {
+	return fmt.Sprintf("conv2d_image_%ds%d_%d_%d", s.Size, s.Stride, s.Columns, s.Products)
+}
+
+// Shared returns the shared memory of a block: the pixels that a tile reads as F32 and as
+// F16, and a ring of weights.
+func (s ConvImageShape) Shared() int {
+	step, depth := 1, 32
+	switch {
+	case s.Size == 1:
+		step = s.Stride
+	case s.Stride > 1:
+		depth = 16
+	}
+	pixels := ((ConvImageLines-1)*s.Stride/step + s.Size) * ((ConvImageWidth-1)*s.Stride/step + s.Size)
 	parts, ring := 1, 3
-	if products == 3 {
+	if s.Products == 3 {
 		parts, ring = 2, 4
 	}
-	return TileDepth * (4*pixels + 2*parts*(pixels+ring*columns))
+	return depth * (4*pixels + 2*parts*(pixels+ring*s.Columns))
 }
 
 func imageEntries() []Entry {
 	var all []Entry
-	for _, columns := range []int{32, 64} {
-		for _, products := range []int{1, 3} {
-			all = append(all, Entry{
-				Name:    fmt.Sprintf("conv2d_image_%d_%d", columns, products),
-				Call:    fmt.Sprintf("conv2d::image<%d, %d>", columns, products),
-				Args:    ConvImage{},
-				Threads: 128, Resident: map[int]int{1: 4, 3: 2}[products], Shared: ConvImageShared(columns, products),
-				Tile: [3]int{ConvImageLines * ConvImageWidth, columns, TileDepth}, From: 80,
-			})
+	for _, s := range []ConvImageShape{{Size: 3, Stride: 1}, {Size: 3, Stride: 2}, {Size: 1, Stride: 2}} {
+		for _, s.Columns = range []int{32, 64} {
+			for _, s.Products = range []int{1, 3} {
+				all = append(all, Entry{
+					Name: s.Name(), Call: fmt.Sprintf("conv2d::image<%d, %d, %d, %d>", s.Size, s.Stride, s.Columns, s.Products), Args: ConvImage{},
+					Threads: 128, Resident: map[int]int{1: 4, 3: 2}[s.Products], Shared: s.Shared(),
+					Tile: [3]int{ConvImageLines * ConvImageWidth, s.Columns, 0}, From: 80,
+				})
+			}
 		}
 	}
 	return all

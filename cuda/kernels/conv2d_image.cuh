@@ -1,29 +1,36 @@
-// Conv2D of 3×3 with stride 1 on tensor cores, from the image as it is.
+// Conv2D on tensor cores, from the image as it is.
 //
 // A block computes four lines of 32 pixels × Columns channels, and a warp one of the lines.
-// The input is taken 32 channels at a time: the pixels of the tile and around it are copied
-// to shared memory and become F16 there, which all nine taps read at different places. So
+// The input is taken Depth channels at a time: the pixels of the tile and around it are
+// copied to shared memory and become F16 there, which all taps read at different places. So
 // the image is read once and no operand is prepared in memory.
 //
 // Values are scaled by a power of two that follows from the largest of the tile so far; when
 // that grows, the sums are scaled down. Tiles begin at multiples of their size in the image,
 // whatever part of it is wanted, so that a pixel always has the same scale, and the same
-// bits. Sums are made as in tile.cuh, in chains of 32 products if operands are split.
+// bits. If operands are split, sums are made as in tile.cuh, in chains of Depth products.
 #pragma once
 
-#include "tile.cuh"
+#include "fragment.cuh"
 #include "tile_prepare.cuh"
+#include "tile_store.cuh"
 
 namespace conv2d {
 
 // Bits of the word Vectors.
 constexpr uint32_t VectorX = 1, VectorY = 2;
 
-template <int Columns, int Products>
+template <int Size, int Stride, int Columns, int Products>
 struct Image {
 	static constexpr int Lines = 4, Width = 32, Threads = 128;
-	static constexpr int Across = Width + 2, Pixels = (Lines + 2) * Across;
-	static constexpr int Depth = tile::Depth, Quads = Depth / 4, Taps = 9;
+	// Pixels that a tile reads. Of kernels of one pixel those that stride leaves out are not
+	// among them; else their even and odd columns lie apart, so that what the pixels of a line
+	// need of a tap follows each other.
+	static constexpr bool Apart = Size > 1 && Stride > 1;
+	static constexpr int Step = Size > 1 ? 1 : Stride;  // pixels of the image from one to the next
+	static constexpr int Down = (Lines - 1) * Stride / Step + Size, Across = (Width - 1) * Stride / Step + Size;
+	static constexpr int Pixels = Down * Across, Even = (Across + 1) / 2;
+	static constexpr int Depth = Apart ? 16 : 32, Quads = Depth / 4, Eights = Depth / 8, Taps = Size * Size;
 	static constexpr int Parts = Products == 3 ? 2 : 1, Ring = Products == 3 ? 4 : 3;
 	static constexpr int SizeA = Pixels * Depth, SizeB = Columns * Depth;  // elements of a part
 	static constexpr int M = 2, N = Columns / 8;
@@ -40,11 +47,23 @@ struct Image {
 	      line0((int32_t)(line * Lines)), column0((int32_t)(column * Width)), first(band * Columns),
 	      x(args.X.P + (int64_t)item * args.X.Batch) {}
 
-	// fetch asks for the pixels of 32 channels, zeros around the image.
+	// place returns where eight elements of a row of an operand are: exchanged with others so
+	// that eight rows that follow each other lie in different banks.
+	__device__ static uint32_t place(uint32_t row, uint32_t eight) {
+		return row * Depth + (eight ^ (Depth == 32 ? row / 2 % 4 : row / 4 % 2)) * 8;
+	}
+
+	// row returns the row of the left operand of a pixel that the tile reads.
+	__device__ static uint32_t row(uint32_t line, uint32_t column) {
+		return line * Across + (Apart ? column % 2 * Even + column / 2 : column);
+	}
+
+	// fetch asks for the pixels of Depth channels, zeros around the image.
 	__device__ void fetch(uint32_t chunk) const {
 		for (uint32_t i = threadIdx.x; i < Pixels * Quads; i += Threads) {
 			const uint32_t pixel = i / Quads, channel = chunk * Depth + i % Quads * 4;
-			const uint32_t line = (uint32_t)(line0 - 1) + pixel / Across, column = (uint32_t)(column0 - 1) + pixel % Across;
+			const uint32_t line = (uint32_t)(line0 * Stride - Size / 2) + pixel / Across * Step;
+			const uint32_t column = (uint32_t)(column0 * Stride - Size / 2) + pixel % Across * Step;
 			const uint32_t count = line < a.Height && column < a.Width && channel < a.In ? min(a.In - channel, 4u) : 0;
 			const float* from = count > 0 ? x + ((int64_t)line * a.Width + column) * a.X.Row + channel : a.X.P;
 			if (a.Vectors & VectorX) {
@@ -56,16 +75,16 @@ struct Image {
 		}
 	}
 
-	// weigh asks for the weights of a tap of 32 channels.
+	// weigh asks for the weights of a tap of Depth channels.
 	__device__ void weigh(uint32_t step) const {
 		const uint32_t chunk = step / Taps, tap = step % Taps;
 		half* to = right + step % Ring * (Parts * SizeB);
-		for (uint32_t i = threadIdx.x; i < Columns * tile::Chunks; i += Threads) {
-			const uint32_t row = i / tile::Chunks, eight = i % tile::Chunks, channel = chunk * Depth + eight * tile::Chunk;
+		for (uint32_t i = threadIdx.x; i < Columns * Eights; i += Threads) {
+			const uint32_t row = i / Eights, eight = i % Eights, channel = chunk * Depth + eight * 8;
 			const bool there = first + row < a.Columns && channel < a.Padded;
 			const int64_t from = there ? (int64_t)(first + row) * a.WeightsRow + tap * a.Padded + channel : 0;
-			copy_async<16>(to + tile::place(row, eight), a.High + from, there ? 16 : 0);
-			if (Products == 3) copy_async<16>(to + SizeB + tile::place(row, eight), a.Low + from, there ? 16 : 0);
+			copy_async<16>(to + place(row, eight), a.High + from, there ? 16 : 0);
+			if (Products == 3) copy_async<16>(to + SizeB + place(row, eight), a.Low + from, there ? 16 : 0);
 		}
 	}
 
@@ -80,30 +99,52 @@ struct Image {
 	__device__ void narrow(float factor) const {
 		for (uint32_t i = threadIdx.x; i < Pixels * Quads; i += Threads) {
 			const uint32_t pixel = i / Quads, quad = i % Quads;
-			tile::put(left, Products == 3 ? left + SizeA : nullptr, tile::place(pixel, quad / 2) + quad % 2 * 4, load4(raw + 4 * i), factor);
+			const uint32_t to = place(row(pixel / Across, pixel % Across), quad / 2) + quad % 2 * 4;
+			tile::put(left, Products == 3 ? left + SizeA : nullptr, to, load4(raw + 4 * i), factor);
 		}
 	}
 
 	using Sums = float[M][N][4];
 
+	// products adds 16 products of each sum, of rows of a from the given one on.
+	__device__ static void products(Sums& sum, const half* a, uint32_t from, const half* b, uint32_t depth) {
+		const uint32_t lane = lane_id();
+		uint32_t right[N][2];
+#pragma unroll
+		for (int n = 0; n < N; n += 2) {
+			uint32_t r[4];
+			ldmatrix_x4(r, b + place(n * 8 + lane / 16 * 8 + lane % 8, depth / 8 + lane / 8 % 2));
+			right[n][0] = r[0];
+			right[n][1] = r[1];
+			right[n + 1][0] = r[2];
+			right[n + 1][1] = r[3];
+		}
+#pragma unroll
+		for (int m = 0; m < M; m++) {
+			uint32_t left[4];
+			ldmatrix_x4(left, a + place(from + m * 16 + lane % 16, depth / 8 + lane / 16));
+#pragma unroll
+			for (int n = 0; n < N; n++) mma_f16(sum[m][n], left, right[n]);
+		}
+	}
+
 	// add adds the products of a tap.
 	__device__ void add(Sums& total, uint32_t step) const {
-		const uint32_t tap = step % Taps;
-		const tile::Warp<Width, Columns> warp{(warp_id() + tap / 3) * Across + tap % 3, 0};
+		const uint32_t tap = step % Taps, from = row(warp_id() * (Stride / Step) + tap / Size, tap % Size);
 		const half* b = right + step % Ring * (Parts * SizeB);
 		if (Products == 1) {
 #pragma unroll
-			for (int k = 0; k < Depth; k += 16) warp.products(total, left, b, k);
+			for (int k = 0; k < Depth; k += 16) products(total, left, from, b, k);
 			return;
 		}
 		Sums chain = {};
 #pragma unroll
 		for (int k = 0; k < Depth; k += 16) {
-			warp.products(chain, left + SizeA, b, k);
-			warp.products(chain, left, b + SizeB, k);
+			products(chain, left + SizeA, from, b, k);
+			products(chain, left, from, b + SizeB, k);
 		}
 #pragma unroll
-		for (int k = 0; k < Depth; k += 16) warp.products(chain, left, b, k);
+		for (int k = 0; k < Depth; k += 16) products(chain, left, from, b, k);
 #pragma unroll
 		for (int m = 0; m < M; m++) {
 #pragma unroll
@@ -161,8 +202,8 @@ struct Image {
 #pragma unroll
 		for (int r = 0; r < 2 * M; r++) {
 			const uint32_t column = column0 + r / 2 * 16 + r % 2 * 8 + lane_id() / 4;
-			if (column >= a.Width) continue;
-			const int64_t row = (int64_t)(line - a.From) * a.Width + column;
+			if (column >= a.OutWidth) continue;
+			const int64_t row = (int64_t)(line - a.From) * a.OutWidth + column;
 			float* y = a.Y.P + (int64_t)item * a.Y.Batch + row * a.Y.Row;
 			const float* residual = a.Residual.P == nullptr ? nullptr : a.Residual.P + (int64_t)item * a.Residual.Batch + row * a.Residual.Row;
 #pragma unroll
@@ -192,13 +233,14 @@ struct Image {
 
 // image numbers the blocks by groups of channels, then tiles along a line, then lines of
 // tiles, then items.
-template <int Columns, int Products>
+template <int Size, int Stride, int Columns, int Products>
 __device__ void image(const ConvImage& a) {
-	const uint32_t bands = ceil_div(a.Columns, (uint32_t)Columns), across = ceil_div(a.Width, 32u);
+	const uint32_t bands = ceil_div(a.Columns, (uint32_t)Columns), across = ceil_div(a.OutWidth, 32u);
 	const uint32_t tile = blockIdx.x / bands, line = tile / across;
 	const uint32_t item = line / a.Down;
-	const Image<Columns, Products> block(a, item, a.From / 4 + line % a.Down, tile % across, blockIdx.x % bands);
-	typename Image<Columns, Products>::Sums total = {};
+	using Block = Image<Size, Stride, Columns, Products>;
+	const Block block(a, item, a.From / Block::Lines + line % a.Down, tile % across, blockIdx.x % bands);
+	typename Block::Sums total = {};
 	const float inverse = block.run(total);
 	release_dependents();
 	block.store(total, inverse, item);
