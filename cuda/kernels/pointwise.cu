@@ -121,7 +121,7 @@ __device__ inline float small(float v, float g, bool swish) {
 // where it is right to the last place but one.
 __device__ inline float gated(float v, float g, bool swish) {
 	if (g < -80.0f) return small(v, g, swish);
-	const float open = v * reciprocal_approx(1.0f + expf(-g));
+	const float open = v * reciprocal_flush(1.0f + expf(-g));
 	return swish ? open * g : open;
 }
 
