@@ -35,9 +35,11 @@ struct Mma {
 enum class Operand { F16, BF16, TF32 };
 void mma(Mma& m, Operand type, int depth);
 
-// accumulate returns c + Σ a[i]·b[i] as matrix units compute it: all addends are cut,
-// toward zero, at two bits below the last of the largest, and so is the sum.
-float accumulate(float c, const float* a, const float* b, int n, int step_a, int step_b);
+// add_products adds Σ a[k]·b[k][j] to c[j], for eight columns at a time, as matrix units do
+// it: all addends of a sum are cut, toward zero, at two bits below the last of the largest,
+// and so is the sum. Depth is at most 16. Products of halves are exact in F32.
+using Columns = float[8];
+void add_products(Columns& c, const float* a, const Columns* b, int depth, bool halves);
 
 }  // namespace emulate
 

@@ -16,41 +16,49 @@ namespace {
 
 constexpr int Depth = 16;
 
-// element reads a half of an operand that a descriptor names: row r of a panel whose rows
-// run along the depth, or row k of panels that run across it.
-float element(const Block& b, uint64_t descriptor, bool across, int r, int k) {
+// chunk reads eight halves of an operand that a descriptor names, which lie side by side:
+// of row `row` of a panel from column `column` on.
+void chunk(const Block& b, uint64_t descriptor, int row, int column, float* out, int step) {
 	const uint32_t start = uint32_t(descriptor & 0x3fff) << 4, panels = uint32_t(descriptor >> 16 & 0x3fff) << 4,
 	               groups = uint32_t(descriptor >> 32 & 0x3fff) << 4;
-	const uint32_t row = across ? k : r, column = across ? r : k;
 	const uint32_t at = start + row / 8 * groups + row % 8 * 128 + column / 64 * panels + column % 64 * 2;
-	if (at + 2 > b.shared_bytes) fail("a product reads byte %u of %u bytes of shared memory", at, b.shared_bytes);
-	half h;
-	memcpy(&h, swizzled(b.shared + at, 3), 2);
-	return to_float(h);
+	if (at + 16 > b.shared_bytes) fail("a product reads byte %u of %u bytes of shared memory", at, b.shared_bytes);
+	half h[8];
+	memcpy(h, swizzled(b.shared + at, 3), sizeof h);
+	for (int i = 0; i < 8; i++) out[i * step] = to_float(h[i]);
 }
 
 void multiply(const Block& b, const Product& p) {
-	static thread_local float left[64][Depth], right[256][Depth];
+	float left[64][Depth];
+	static thread_local Columns right[256 / 8][Depth];
 	for (int r = 0; r < 64; r++) {
+		if (!p.registers) {
+			for (int k = 0; k < Depth; k += 8) chunk(b, p.left, r, k, &left[r][k], 1);
+			continue;
+		}
 		for (int k = 0; k < Depth; k++) {
-			if (!p.registers) {
-				left[r][k] = element(b, p.left, false, r, k);
-				continue;
-			}
 			const int g = r % 8, t = k / 2 % 4, i = r / 8 % 2 + 2 * (k / 8);
 			const float2 v = unpack_half(p.a[32 * (r / 16) + 4 * g + t][i]);
 			left[r][k] = k % 2 == 0 ? v.x : v.y;
 		}
 	}
-	for (int n = 0; n < p.columns; n++) {
-		for (int k = 0; k < Depth; k++) right[n][k] = element(b, p.right, p.across, n, k);
+	for (int n = 0; n < p.columns; n += p.across ? 8 : 1) {
+		if (p.across) {
+			for (int k = 0; k < Depth; k++) chunk(b, p.right, k, n, right[n / 8][k], 1);
+		} else {
+			for (int k = 0; k < Depth; k += 8) chunk(b, p.right, n, k, &right[n / 8][k][n % 8], 8);
+		}
 	}
-	for (int thread = 0; thread < 128; thread++) {
-		float* c = p.c[thread];
-		const int row = 16 * (thread / 32) + thread % 32 / 4, t = thread % 4;
-		for (int i = 0; i < p.columns / 2; i++) {
-			const int r = row + 8 * (i / 2 % 2), n = 8 * (i / 4) + 2 * t + i % 2;
-			c[i] = accumulate(p.add ? c[i] : 0.0f, left[r], right[n], Depth, 1, 1);
+	for (int r = 0; r < 64; r++) {
+		float* const* at = p.c + r / 16 * 32 + r % 8 * 4;
+		for (int n = 0; n < p.columns / 8; n++) {
+			const int i = 4 * n + r / 8 % 2 * 2;
+			Columns c = {};
+			if (p.add) {
+				for (int t = 0; t < 4; t++) c[2 * t] = at[t][i], c[2 * t + 1] = at[t][i + 1];
+			}
+			add_products(c, left[r], right[n], Depth, true);
+			for (int t = 0; t < 4; t++) at[t][i] = c[2 * t], at[t][i + 1] = c[2 * t + 1];
 		}
 	}
 }

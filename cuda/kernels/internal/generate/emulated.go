@@ -75,9 +75,12 @@ func emulated(o options, families []kernels.Family) error {
 		})
 	}
 	wait.Wait()
-	args := []string{"-shared", "-o", o.emulated + ".new"}
+	args := []string{"-shared", "-Wl,-z,defs", "-o", o.emulated + ".new"}
 	for _, x := range all {
 		if x.err != nil {
+			if x.family.Name == "" {
+				return x.err // without the emulator there is nothing to link
+			}
 			err = errors.Join(err, x.err)
 			continue
 		}
@@ -93,6 +96,9 @@ func emulated(o options, families []kernels.Family) error {
 // compile makes an object, unless it is of these very sources and flags.
 func (x *object) compile(o options) error {
 	flags := append([]string{fmt.Sprintf("-DTANDEM_ARCH=%d", o.arch), "-I" + host, "-I" + o.kernels}, hostFlags...)
+	if x.family.Name == "" {
+		flags = append(flags, "-O3")
+	}
 	files, err := source.Files(x.source, host, o.kernels)
 	if err != nil {
 		return err
