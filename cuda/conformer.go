@@ -96,14 +96,15 @@ func gluWays(s pass.ConvGLUShape, rows int) []gluChoice {
 		return []gluChoice{{"128", 4, 256, fmt.Sprintf("%d channels", s.Channels)}}
 	}
 	why := fmt.Sprintf("%d rows", rows)
-	ways := []gluChoice{{"512", 4, 1024, why}}
-	if s.Kernel == 9 || s.Kernel == 5 {
-		ways = append(ways, gluChoice{fmt.Sprintf("512_k%d", s.Kernel), 12, 1024, why})
-		if rows >= many {
-			slices.Reverse(ways)
-		}
+	general := gluChoice{"512", 4, 1024, why}
+	if s.Kernel != 9 && s.Kernel != 5 {
+		return []gluChoice{general}
 	}
-	return ways
+	many12, few := gluChoice{fmt.Sprintf("512_k%d", s.Kernel), 12, 1024, why}, gluChoice{fmt.Sprintf("512_k%d_few", s.Kernel), 4, 1024, why}
+	if rows < many {
+		return []gluChoice{few, many12, general}
+	}
+	return []gluChoice{many12, few, general}
 }
 
 // convGLU compiles a ConvGLU.

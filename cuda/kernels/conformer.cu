@@ -132,10 +132,16 @@ __device__ void convglu_of(const ConvGLU& a, bool vectors) {
 				}
 			}
 		} else {
+			constexpr int Ahead = 4;
 			float2 w[Rows];  // of output i the tap that the input row has for it
+			Gates queue[Ahead];
+#pragma unroll
+			for (int u = 0; u < Ahead; u++) queue[u] = load(a, x, row + u - taps / 2, length, left, vectors);
 			for (int u = 0; u < Rows + taps - 1; u++) {
-				const int32_t at = row + u - taps / 2;
-				const float2 g = gated(load(a, x, at, length, left, vectors), at, length);
+				const float2 g = gated(queue[0], row + u - taps / 2, length);
+#pragma unroll
+				for (int i = 1; i < Ahead; i++) queue[i - 1] = queue[i];
+				queue[Ahead - 1] = load(a, x, row + u + Ahead - taps / 2, length, left, vectors);
 #pragma unroll
 				for (int i = Rows - 1; i > 0; i--) w[i] = w[i - 1];
 				if (u < taps) w[0] = weight(a, u, channel);

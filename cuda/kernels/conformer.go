@@ -39,6 +39,8 @@ type Depthwise struct {
 var conformer = Family{"conformer", []Entry{
 	{Name: "conformer_convglu_512_k9", Call: "conformer::convglu<512, 12, 9>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{12, 1024, 9}},
 	{Name: "conformer_convglu_512_k5", Call: "conformer::convglu<512, 12, 5>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{12, 1024, 5}},
+	{Name: "conformer_convglu_512_k9_few", Call: "conformer::convglu<512, 4, 9>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 9}},
+	{Name: "conformer_convglu_512_k5_few", Call: "conformer::convglu<512, 4, 5>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 5}},
 	{Name: "conformer_convglu_512", Call: "conformer::convglu<512, 4, 0>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 0}},
 	{Name: "conformer_convglu_128", Call: "conformer::convglu<128, 4, 0>", Args: ConvGLU{}, Threads: 128, Tile: [3]int{4, 256, 0}},
 	{Name: "conformer_convglu_wide", Call: "conformer::convglu_wide", Args: ConvGLU{}, Threads: 256},
