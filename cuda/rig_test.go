@@ -27,9 +27,12 @@ func (hostDriver) Archive() *kernels.Archive { return kernels.Nominal() }
 var libraries sync.Map
 
 // library returns the kernels for the emulator. Tests that need them are skipped where they
-// have not been compiled, unless TANDEM_REQUIRE_EMULATED is set.
+// have not been compiled, unless TANDEM_REQUIRE_EMULATED is set, and with TANDEM_EMULATED=0.
 func library(t testing.TB, capability int) *emulate.Library {
 	t.Helper()
+	if os.Getenv("TANDEM_EMULATED") == "0" {
+		t.Skip("SKIPPED: TANDEM_EMULATED=0")
+	}
 	name := "libtandem_cuda.so"
 	if capability < 80 {
 		name = "libtandem_cuda_75.so"
