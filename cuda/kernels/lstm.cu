@@ -75,7 +75,7 @@ __device__ void resident(const LSTM& a) {
 #pragma unroll
 		for (int i = 0; i < Items; i++) {
 			next[i][0] = next[i][1] = 0;
-			if (!real || s >= end || time_of(a, direction, s) >= length[i]) continue;
+			if (!real || s >= end || (Items > 1 && time_of(a, direction, s) >= length[i])) continue;
 			const float* g = gates + (int64_t)i * a.Count * a.Directions * 4 * a.Hidden;
 			next[i][0] = g[0];
 			next[i][1] = g[2 * a.Hidden];
@@ -130,8 +130,8 @@ __device__ void resident(const LSTM& a) {
 			const float two = (low ? sum[i][2] : sum[i][3]) + shfl_xor(low ? sum[i][3] : sum[i][2], 1);
 			const float first_gate = gate(one, false), second = gate(two, low);
 			const float given = shfl_xor(first_gate * second, 1);
-			float h = old[i * Units + unit];
-			if (time < length[i]) {
+			float h = Items == 1 ? 0.0f : old[i * Units + unit];
+			if (Items == 1 || time < length[i]) {
 				cell[i] = fmaf(first_gate, cell[i], given);
 				h = second * gate(cell[i], true);
 				if (!low && real) a.Y.P[(int64_t)(first + i) * a.Y.Batch + (int64_t)time * a.Y.Row + direction * a.Hidden + unit] = h;

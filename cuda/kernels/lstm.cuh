@@ -5,32 +5,20 @@
 
 namespace lstm {
 
-// exp_of returns e^v for v in [−88, 80], off by about two units in the last place: the
-// error of v·log₂e is carried along, which that of exp2_approx alone would multiply.
-__device__ inline float exp_of(float v) {
-	constexpr float Log2E = 1.44269502f, Log2EBeyond = 1.92596299e-8f, Ln2 = 0.693147181f;
-	const float y = v * Log2E;
-	const float beyond = fmaf(v, Log2EBeyond, fmaf(v, Log2E, -y));
-	const float r = exp2_approx(y);
-	return fmaf(r, beyond * Ln2, r);
-}
-
-// clamped keeps exp_of's argument in its range; NaN passes.
-__device__ inline float clamped(float v) { return v > 80.0f ? 80.0f : v < -88.0f ? -88.0f : v; }
-
-// gate returns tanh(v) or sigmoid(v), without branches, since lanes differ. Near zero tanh
-// is Cephes' polynomial: 2·sigmoid(2v) − 1 would lose its digits.
+// gate returns tanh(v) or sigmoid(v), without branches, since lanes differ. An error of e^−v
+// counts by sigmoid·(1 − sigmoid), so that neither rounding v·log₂e nor exp2_flush's own
+// is more than a quarter of a unit; infinities come out as the limits and NaN as NaN. Near
+// zero tanh is Cephes' polynomial: 2·sigmoid(2v) − 1 would lose its digits.
 __device__ inline float gate(float v, bool is_tanh) {
-	const float e = exp_of(clamped((is_tanh ? -2.0f : -1.0f) * v));
-	const float s = reciprocal_approx(1.0f + e);
-	const float far = fmaf(2.0f, s, -1.0f), z = v * v;
+	const float e = exp2_flush((is_tanh ? -2.88539008f : -1.44269504f) * v);
+	const float far = fmaf(reciprocal_flush(1.0f + e), is_tanh ? 2.0f : 1.0f, is_tanh ? -1.0f : 0.0f);
+	const float z = v * v;
 	float p = fmaf(z, -5.70498872745e-3f, 2.06390887954e-2f);
 	p = fmaf(z, p, -5.37397155531e-2f);
 	p = fmaf(z, p, 1.33314422036e-1f);
 	p = fmaf(z, p, -3.33332819422e-1f);
 	const float near = fmaf(z * p, v, v);
-	const float t = fabsf(v) < 0.55f ? near : far;
-	return is_tanh ? t : s;
+	return is_tanh && fabsf(v) < 0.55f ? near : far;
 }
 
 // Where the state goes: see LSTMEndCells in lstm.go.

@@ -81,26 +81,27 @@ __device__ void cluster(const LSTM& a) {
 	const uint32_t steps = first < end ? end - first : 0;
 
 	// The gates' share of the input, some steps ahead.
-	const float* const gates = gates_at(a, item, direction, first - a.First) + which * a.Hidden + unit;
+	const float* gates = gates_at(a, item, direction, first - a.First) + which * a.Hidden + unit;
 	const int64_t stride = (direction == 0 ? 1 : -1) * (int64_t)a.Directions * 4 * a.Hidden;
+	const int64_t apart = (int64_t)a.Count * a.Directions * 4 * a.Hidden;
 	auto fetch = [&](uint32_t s) {
 #pragma unroll
 		for (int i = 0; i < Items; i++) {
-			const bool there = s < steps && real && time_of(a, direction, first + s) < length[i];
-			const float* from = gates + s * stride + (int64_t)i * a.Count * a.Directions * 4 * a.Hidden;
-			copy_async<4>(ring + (s % Ahead * Items + i) * Threads + threadIdx.x, there ? from : a.Gates, there ? 4 : 0);
+			const bool there = s < steps && real && (Items == 1 || time_of(a, direction, first + s) < length[i]);
+			copy_async<4>(ring + (s % Ahead * Items + i) * Threads + threadIdx.x, there ? gates + i * apart : a.Gates, there ? 4 : 0);
 		}
 		copy_commit();
+		gates += stride;
 	};
 #pragma unroll
 	for (uint32_t s = 0; s + 1 < Ahead; s++) fetch(s);
 
-	uint32_t to[Sends], at[Sends];
+	uint32_t to[Sends], at[Sends];  // where h goes next; the halves take turns
 #pragma unroll
 	for (int i = 0; i < Sends; i++) {
 		const uint32_t block = (holder + i * Holders) % Blocks;
-		to[i] = cluster_address(hidden + unit, block);
-		at[i] = cluster_address(ready, block);
+		to[i] = cluster_address(hidden + Items * Units + unit, block);
+		at[i] = cluster_address(ready + 1, block);
 	}
 	if (threadIdx.x == 0) {
 		mbarrier_init(ready, 1);
@@ -162,17 +163,25 @@ __device__ void cluster(const LSTM& a) {
 			if (Items == 1 || time < length[i]) {
 				c[i] = fmaf(which == 1 ? v : other, c[i], given);
 				h[i] = (which == 1 ? other : v) * gate(c[i], true);
-				if (holds && holder == 0 && real) y[(int64_t)i * a.Y.Batch] = h[i];
 			}
 			if (holds && s + 1 < steps) {
-				const uint32_t next = (slot ^ 1) * Items + i;
 #pragma unroll
 				for (int d = 0; d < Sends; d++) {
-					if (holder + d * Holders < Blocks) store_async(to[d] + next * Units * 4, h[i], at[d] + (slot ^ 1) * 8);
+					if (holder + d * Holders < Blocks) store_async(to[d] + i * Units * 4, h[i], at[d]);
 				}
 			}
 		}
+		// Now others wait for nothing from here.
+#pragma unroll
+		for (int i = 0; i < Items; i++) {
+			if (holds && holder == 0 && real && (Items == 1 || time < length[i])) y[(int64_t)i * a.Y.Batch] = h[i];
+		}
 		y += along;
+#pragma unroll
+		for (int d = 0; d < Sends; d++) {
+			to[d] += slot == 0 ? -Items * Units * 4 : Items * Units * 4;
+			at[d] += slot == 0 ? -8 : 8;
+		}
 	}
 	release_dependents();
 	copy_wait<0>();
