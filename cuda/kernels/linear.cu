@@ -85,6 +85,7 @@ template <class Type, int Rows, int Columns>
 __device__ void few(const Few& a) {
 	constexpr uint32_t Each = Type::Each, Quads = Each / 4, Ahead = Columns > 1 ? 2 : Rows < 8 ? 8 : 4, Chunk = FewChunk / Rows / Each, Threads = 128;
 	constexpr uint32_t Group = Threads / 32 * Columns;
+	release_dependents();
 	float4* const left = dynamic_shared<float4>();         // [Rows][Quads][vectors of the chunk]
 	const uint32_t vectors = (uint32_t)(a.Stride / Each);  // of a row of weights
 	const bool whole = vectors <= Chunk;

@@ -117,6 +117,7 @@ __device__ void multiply(const Tile& a) {
 	constexpr int PartsA = Products >= 2 ? 2 : 1, PartsB = Products == 3 ? 2 : 1;
 	constexpr int SizeA = TileRows * Depth, SizeB = TileColumns * Depth, Size = PartsA * SizeA + PartsB * SizeB;
 	using Mine = Warp<WarpRows, WarpColumns>;
+	release_dependents();
 
 	const uint32_t down = ceil_div(a.Rows, (uint32_t)TileRows), across = ceil_div(a.Columns, (uint32_t)TileColumns);
 	constexpr uint32_t Group = 8;
@@ -179,7 +180,6 @@ __device__ void multiply(const Tile& a) {
 			}
 		}
 	}
-	release_dependents();
 	copy_wait<0>();
 	__syncthreads();  // the stages become room for the results
 
@@ -199,22 +199,21 @@ __device__ void multiply(const Tile& a) {
 	}
 	__syncwarp();
 	const uint32_t inWarp = lane_id() % (WarpColumns / 4) * 4, column = firstColumn + warp.column + inWarp;
-	const Quad quad = quad_of(a, column);
-	const bool vectors = quads(a);
-#pragma unroll 1
-	for (uint32_t i = lane_id() / (WarpColumns / 4); i < WarpRows; i += 128 / WarpColumns) {
-		const float4 sums = load4(room + at(i, inWarp));
-		const uint32_t row = firstRow + warp.row + i;
-		if (a.Splits == 1) {
-			store(a, row_of(a, row), quad, vectors, sums);
-			continue;
-		}
-		if (row >= a.Rows) break;
-		float* p = a.Sums + ((uint64_t)blockIdx.y * a.Rows + row) * a.Columns + column;
-		if (column < a.Columns) p[0] = sums.x;
-		if (column + 1 < a.Columns) p[1] = sums.y;
-		if (column + 2 < a.Columns) p[2] = sums.z;
-		if (column + 3 < a.Columns) p[3] = sums.w;
+	const uint32_t first = lane_id() / (WarpColumns / 4);
+	constexpr uint32_t Step = 128 / WarpColumns;
+	auto sums = [&](uint32_t i) { return load4(room + at(i, inWarp)); };
+	if (a.Splits == 1) {
+		auto rows = [&](uint32_t i) { return row_of(a, firstRow + warp.row + i); };
+		store_rows<Step, 4>(a, quad_of(a, column), first, WarpRows, rows, sums);
+		return;
+	}
+	for (uint32_t i = first; i < WarpRows && firstRow + warp.row + i < a.Rows; i += Step) {
+		const float4 v = sums(i);
+		float* p = a.Sums + ((uint64_t)blockIdx.y * a.Rows + firstRow + warp.row + i) * a.Columns + column;
+		if (column < a.Columns) p[0] = v.x;
+		if (column + 1 < a.Columns) p[1] = v.y;
+		if (column + 2 < a.Columns) p[2] = v.z;
+		if (column + 3 < a.Columns) p[3] = v.w;
 	}
 }
 

@@ -77,6 +77,7 @@ __device__ inline int64_t source(const Prepare& a, uint32_t item, uint32_t row) 
 template <int Lanes>
 __device__ void prepare_rows(const Prepare& a) {
 	constexpr int Held = Lanes == 32 ? 12 : 8;
+	release_dependents();
 	const uint32_t lane = threadIdx.x % Lanes;
 	const uint32_t each = a.Lines * a.Width;
 	const uint32_t number = blockIdx.x * (blockDim.x / Lanes) + threadIdx.x / Lanes;
@@ -117,6 +118,7 @@ __device__ void prepare_rows(const Prepare& a) {
 // peaks finds the largest magnitude of a part of an item: blocks are numbered by item and
 // part.
 __device__ inline void peaks(const Prepare& a) {
+	release_dependents();
 	const uint32_t item = blockIdx.x / a.Parts, part = blockIdx.x - item * a.Parts;
 	const uint32_t each = ceil_div(a.Columns, 4u);
 	const uint64_t all = (uint64_t)count_of(a.Lengths, item) * a.InWidth * each;
@@ -135,6 +137,7 @@ __device__ inline void peaks(const Prepare& a) {
 // prepare_items prepares items with a scale each. Blocks are numbered by item and by 1024
 // groups of eight elements within it.
 __device__ inline void prepare_items(const Prepare& a) {
+	release_dependents();
 	const uint32_t groups = (uint32_t)(a.Stride / 8);
 	const uint64_t all = (uint64_t)a.Lines * a.Width * groups;
 	const uint32_t blocks = (uint32_t)ceil_div(all, (uint64_t)1024);

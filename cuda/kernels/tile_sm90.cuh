@@ -166,7 +166,6 @@ struct Wide {
 		auto at = [](uint32_t row, uint32_t column) { return row * RoomColumns + (column ^ (row & 3) * 8); };
 		const uint32_t g = lane_id() / 4, t = lane_id() % 4, first = p.row + warp * RoomRows;
 		const uint32_t inRoom = lane_id() % 16 * 4;
-		const bool vectors = quads(a);
 #pragma unroll
 		for (int c = 0; c < TileColumns; c += RoomColumns) {
 			if (p.column + c >= a.Columns) break;
@@ -177,17 +176,17 @@ struct Wide {
 				store2(mine + at(g + 8, n + 2 * t), {s[2], s[3]});
 			}
 			__syncwarp();
-			const Quad quad = quad_of(a, p.column + c + inRoom);
-#pragma unroll 1
-			for (uint32_t i = lane_id() / 16; i < RoomRows && first + i < a.ItemRows; i += 2) {
-				store(a, row_of(a, p.item, first + i), quad, vectors, load4(mine + at(i, inRoom)));
-			}
+			const uint32_t end = min((uint32_t)RoomRows, a.ItemRows > first ? a.ItemRows - first : 0);
+			store_rows<2, (TileColumns > 192 ? 2 : 4)>(
+			    a, quad_of(a, p.column + c + inRoom), lane_id() / 16, end,
+			    [&](uint32_t i) { return row_of(a, p.item, first + i); }, [&](uint32_t i) { return load4(mine + at(i, inRoom)); });
 			__syncwarp();
 		}
 	}
 
 	__device__ void run(const WideTile& w) {
 		const Tile& a = w.Tile;
+		release_dependents();
 		if (threadIdx.x == 0) {
 			for (int i = 0; i < Stages; i++) {
 				mbarrier_init(&full[i], 1);
@@ -204,11 +203,11 @@ struct Wide {
 		}
 		const uint32_t group = threadIdx.x / 128;
 		if (group == 0) {
-			registers_less<40>();
+			registers_less<24>();
 			if (warp_id() == 0 && elected()) produce(w);
 			__syncwarp();
 		} else {
-			registers_more<232>();
+			registers_more<240>();
 			uint32_t down, across;
 			const uint32_t tiles = tilesOf(a, down, across), rank = Blocks > 1 ? cluster_rank() : 0;
 			Slot slot;

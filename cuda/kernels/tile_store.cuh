@@ -66,21 +66,48 @@ __device__ inline bool quads(const Tile& a) {
 	return is_aligned(a.C.P, 16) && a.C.Row % 4 == 0 && a.C.Batch % 4 == 0;
 }
 
+// light reports whether an epilogue is next to nothing, so that what costs time is to wait
+// for memory.
+__device__ inline bool light(Epilogue e) {
+	return e.Kind == KindNone || e.Kind == KindReLU || e.Kind == KindLeaky || e.Kind == KindResidual;
+}
+__device__ inline float apply_light(Epilogue e, float v, float before) {
+	if (e.Kind == KindResidual) return fmaf(e.Alpha, v, before);
+	const float below = e.Kind == KindLeaky ? e.Alpha * v : 0.0f;
+	return v < 0.0f && e.Kind != KindNone ? below : v;
+}
+
+// before returns what the output holds, if the epilogue needs it.
+__device__ inline float4 before(const Tile& a, const Row& r, const Quad& q, bool vectors) {
+	float4 v{};
+	if (!in_place(a.Epilogue) || r.c == nullptr || q.column >= a.Columns) return v;
+	const float* c = r.c + q.column;
+	const uint32_t left = a.Columns - q.column;
+	if (vectors && left >= 4) return load4(c);
+	v.x = c[0];
+	if (left > 1) v.y = c[1];
+	if (left > 2) v.z = c[2];
+	if (left > 3) v.w = c[3];
+	return v;
+}
+
 // store writes the results for the sums of four columns of a row.
-__device__ inline void store(const Tile& a, const Row& r, const Quad& q, bool vectors, float4 sums) {
+template <bool Light>
+__device__ inline void store(const Tile& a, const Row& r, const Quad& q, bool vectors, float4 sums, float4 was) {
 	if (r.c == nullptr || q.column >= a.Columns) return;
 	const uint32_t left = min(a.Columns - q.column, 4u);
 	float* c = r.c + q.column;
 	float v[4] = {sums.x, sums.y, sums.z, sums.w};
+	const float w[4] = {was.x, was.y, was.z, was.w};
 #pragma unroll
 	for (uint32_t i = 0; i < 4; i++) {
-		if (i >= left) continue;
 		v[i] = unscale(v[i], r.scale, q.scale[i]);
 		if (q.dual >> i & 1) {
 			c[(int64_t)i + a.DualShift] = r.counts ? v[i] + a.Dual[q.column + i - a.DualFrom] : 0.0f;
 		}
-		if (r.residual != nullptr) v[i] += r.residual[q.column + i];
-		v[i] = apply(a.Epilogue, v[i] + q.bias[i], in_place(a.Epilogue) ? c[i] : 0.0f);
+		if (r.residual != nullptr && i < left) v[i] += r.residual[q.column + i];
+		v[i] += q.bias[i];
+		v[i] = Light ? apply_light(a.Epilogue, v[i], w[i]) : apply(a.Epilogue, v[i], w[i]);
 		if (!r.counts) v[i] = 0.0f;
 	}
 	if (vectors && left == 4) {
@@ -93,9 +120,41 @@ __device__ inline void store(const Tile& a, const Row& r, const Quad& q, bool ve
 	}
 }
 
+// store_rows writes the results of the rows first, first + Step and so on below `end`, for
+// four columns. Rows and their sums are given by functions of their number. Several rows
+// wait for memory together.
+template <uint32_t Step, int Several, class RowOf, class SumsOf>
+__device__ inline void store_rows(const Tile& a, const Quad& q, uint32_t first, uint32_t end, RowOf row, SumsOf sums) {
+	const bool vectors = quads(a);
+	if (!light(a.Epilogue)) {
+#pragma unroll 1
+		for (uint32_t i = first; i < end; i += Step) {
+			const Row r = row(i);
+			store<false>(a, r, q, vectors, sums(i), before(a, r, q, vectors));
+		}
+		return;
+	}
+#pragma unroll 1
+	for (uint32_t i = first; i < end; i += Several * Step) {
+		Row r[Several];
+		float4 was[Several];
+#pragma unroll
+		for (int j = 0; j < Several; j++) {
+			r[j] = {nullptr, nullptr, 1.0f, true};
+			if (i + j * Step < end) r[j] = row(i + j * Step);
+			was[j] = before(a, r[j], q, vectors);
+		}
+#pragma unroll
+		for (int j = 0; j < Several; j++) {
+			if (i + j * Step < end) store<true>(a, r[j], q, vectors, sums(i + j * Step), was[j]);
+		}
+	}
+}
+
 // sum adds the parts of a product in their order. A thread has four columns of a row;
 // blocks are numbered over all of those.
 __device__ inline void sum(const Tile& a) {
+	release_dependents();
 	const uint32_t each = ceil_div(a.Columns, 4u);
 	const uint64_t number = (uint64_t)blockIdx.x * 256 + threadIdx.x;
 	const uint32_t row = (uint32_t)(number / each), column = 4 * (uint32_t)(number - (uint64_t)row * each);
@@ -108,7 +167,9 @@ __device__ inline void sum(const Tile& a) {
 			if (column + i < a.Columns) total[i] += p[i];
 		}
 	}
-	store(a, row_of(a, row), quad_of(a, column), quads(a), {total[0], total[1], total[2], total[3]});
+	const Row r = row_of(a, row);
+	const Quad q = quad_of(a, column);
+	store<false>(a, r, q, quads(a), {total[0], total[1], total[2], total[3]}, before(a, r, q, quads(a)));
 }
 
 }  // namespace tile
