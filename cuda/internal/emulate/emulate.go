@@ -33,11 +33,11 @@ type Library struct {
 
 // launch is emulate::Launch of host.h.
 type launch struct {
-	grid, block                  [3]uint32
-	shared, cluster, cooperative uint32
-	size                         uint32
-	seed                         uint64
-	args                         unsafe.Pointer
+	grid, block               [3]uint32
+	shared, cooperative, size uint32
+	_                         uint32
+	seed                      uint64
+	args                      unsafe.Pointer
 }
 
 // A Launch is one run of a kernel.

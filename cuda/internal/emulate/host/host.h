@@ -24,8 +24,8 @@ struct Index3 {
 struct Launch {
 	uint32_t grid[3], block[3];
 	uint32_t shared;  // dynamic, bytes
-	uint32_t cluster, cooperative;
-	uint32_t size;  // of the arguments, bytes
+	uint32_t cooperative;
+	uint32_t size, filler;  // of the arguments, bytes
 	uint64_t seed;
 	const void* args;
 };
