@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 
+	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -21,7 +22,7 @@ func (d *device) variants() []pass.Variant {
 		unit("tensor cores", 75, "products of F16 parts, sums in F32"),
 		unit("programmatic launch", 90, "a kernel is on its way before the one that it waits for is done"),
 	}
-	hopper := pass.Variant{Name: "warpgroup products", Used: d.kernels.has("linear_wgmma_fast"), Reason: "asynchronous products fed by bulk tensor copies"}
+	hopper := pass.Variant{Name: "warpgroup products", Used: d.kernels.has(kernels.WideShapes[0].Name()), Reason: "asynchronous products fed by bulk tensor copies"}
 	if !hopper.Used {
 		hopper.Reason = "the loaded kernels have none: " + d.kernels.tier()
 	}

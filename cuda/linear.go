@@ -131,18 +131,22 @@ func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
 }
 
 // few emits a product of up to eight rows, whose warps read the weights once. A warp makes
-// four columns where there are enough of them to fill a large GPU, and else one.
+// four columns at a time where there are enough of them to fill a large GPU, and else one;
+// sums have the same order.
 func (c *compiler) few(m linearProduct, cost pass.Cost) error {
-	rows, columns, at := 1, 1, m.p
+	const one, four = "a column a warp", "four columns a warp"
+	rows, at := 1, m.p
 	for _, r := range []int{4, 8} {
 		if m.batch*m.rows > rows {
 			rows = r
 		}
 	}
-	why := fmt.Sprintf("%d rows, so few columns that each has a warp", m.batch*m.rows)
+	ways, rule := []string{one, four}, fmt.Sprintf("%d columns", m.columns.Len())
 	if m.columns.Len() >= 8192 {
-		columns, why = 4, fmt.Sprintf("%d rows, weights read once", m.batch*m.rows)
+		ways = []string{four, one}
 	}
+	way, why := c.choose(fmt.Sprintf("few rows %d×%d×%d %v", m.batch*m.rows, m.columns.Len(), at.shape.K, at.typ), rule, ways...)
+	columns := map[string]int{one: 1, four: 4}[way]
 	dual, duals := m.dual()
 	k := c.call(fmt.Sprintf("linear_few_%s_%dx%d", typeName(at.typ), rows, columns))
 	args := kernels.Few{
@@ -159,7 +163,7 @@ func (c *compiler) few(m linearProduct, cost pass.Cost) error {
 	// as many as there are, so that the device keeps them equally busy.
 	groups := ceilDiv(m.columns.Len(), 4*columns)
 	each := min(max(groups/(8*c.d.attributes.sms), 1), 4)
-	return run(k.because("%s", why), args, grid{ceilDiv(groups, each), 1, 1}, shared, cost)
+	return run(k.because("%s: %s", way, why), args, grid{ceilDiv(groups, each), 1, 1}, shared, cost)
 }
 
 // part returns the share n of all of a cost.
