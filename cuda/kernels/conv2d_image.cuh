@@ -58,29 +58,45 @@ struct Image {
 		return line * Across + (Apart ? column % 2 * Even + column / 2 : column);
 	}
 
+	// A thread has a quad of channels of every Together-th pixel.
+	static constexpr uint32_t Together = Threads / Quads;
+
 	// fetch asks for the pixels of Depth channels, zeros around the image.
 	__device__ void fetch(uint32_t chunk) const {
-		for (uint32_t i = threadIdx.x; i < Pixels * Quads; i += Threads) {
-			const uint32_t pixel = i / Quads, channel = chunk * Depth + i % Quads * 4;
-			const uint32_t line = (uint32_t)(line0 * Stride - Size / 2) + pixel / Across * Step;
-			const uint32_t column = (uint32_t)(column0 * Stride - Size / 2) + pixel % Across * Step;
-			const uint32_t count = line < a.Height && column < a.Width && channel < a.In ? min(a.In - channel, 4u) : 0;
-			const float* from = count > 0 ? x + ((int64_t)line * a.Width + column) * a.X.Row + channel : a.X.P;
+		uint32_t pixel = threadIdx.x / Quads, across = pixel;  // of the tile
+		const uint32_t channel = chunk * Depth + threadIdx.x % Quads * 4, some = channel < a.In ? min(a.In - channel, 4u) : 0;
+		uint32_t line = (uint32_t)(line0 * Stride - Size / 2), column = (uint32_t)(column0 * Stride - Size / 2) + across * Step;  // of the image
+		int64_t at = ((int64_t)(int32_t)line * a.Width + (int32_t)column) * a.X.Row + channel;
+		const int64_t along = (int64_t)Together * Step * a.X.Row, down = ((int64_t)a.Width - Across) * Step * a.X.Row;
+		for (; pixel < Pixels; pixel += Together) {
+			const uint32_t count = line < a.Height && column < a.Width ? some : 0;
+			const float* from = count > 0 ? x + at : a.X.P;
+			float* to = raw + pixel * Depth + threadIdx.x % Quads * 4;
 			if (a.Vectors & VectorX) {
-				copy_async<16>(raw + 4 * i, from, 4 * count);
-				continue;
-			}
+				copy_async<16>(to, from, 4 * count);
+			} else {
 #pragma unroll
-			for (uint32_t j = 0; j < 4; j++) copy_async<4>(raw + 4 * i + j, j < count ? from + j : a.X.P, j < count ? 4 : 0);
+				for (uint32_t j = 0; j < 4; j++) copy_async<4>(to + j, j < count ? from + j : a.X.P, j < count ? 4 : 0);
+			}
+			at += along;
+			across += Together;
+			column += Together * Step;
+			if (across >= Across) {
+				at += down;
+				across -= Across;
+				column -= Across * Step;
+				line += Step;
+			}
 		}
 	}
 
 	// weigh asks for the weights of a tap of Depth channels.
 	__device__ void weigh(uint32_t step) const {
 		const uint32_t chunk = step / Taps, tap = step % Taps;
+		const uint32_t eight = threadIdx.x % Eights, channel = chunk * Depth + eight * 8;
 		half* to = right + step % Ring * (Parts * SizeB);
-		for (uint32_t i = threadIdx.x; i < Columns * Eights; i += Threads) {
-			const uint32_t row = i / Eights, eight = i % Eights, channel = chunk * Depth + eight * 8;
+#pragma unroll
+		for (uint32_t row = threadIdx.x / Eights; row < Columns; row += Threads / Eights) {
 			const bool there = first + row < a.Columns && channel < a.Padded;
 			const int64_t from = there ? (int64_t)(first + row) * a.WeightsRow + tap * a.Padded + channel : 0;
 			copy_async<16>(to + place(row, eight), a.High + from, there ? 16 : 0);
@@ -88,18 +104,25 @@ struct Image {
 		}
 	}
 
-	// peak returns the largest magnitude of the pixels.
+	// peak returns the largest magnitude of the pixels that is finite.
 	__device__ float peak() const {
-		float v = 0.0f;
-		for (uint32_t i = threadIdx.x; i < Pixels * Quads; i += Threads) v = tile::peak_of(v, load4(raw + 4 * i));
-		return block_max<Threads>(v);
+		float all = 0.0f;
+		for (uint32_t i = threadIdx.x; i < Pixels * Quads; i += Threads) {
+			const float4 v = load4(raw + 4 * i);
+			all = fmaxf(fmaxf(fmaxf(all, fabsf(v.x)), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w)));
+		}
+		all = block_max<Threads>(all);
+		if (all < infinity()) return all;
+		float some = 0.0f;
+		for (uint32_t i = threadIdx.x; i < Pixels * Quads; i += Threads) some = tile::peak_of(some, load4(raw + 4 * i));
+		return block_max<Threads>(some);
 	}
 
 	// narrow makes F16 of the pixels.
 	__device__ void narrow(float factor) const {
 		for (uint32_t i = threadIdx.x; i < Pixels * Quads; i += Threads) {
 			const uint32_t pixel = i / Quads, quad = i % Quads;
-			const uint32_t to = place(row(pixel / Across, pixel % Across), quad / 2) + quad % 2 * 4;
+			const uint32_t to = place(Apart ? row(pixel / Across, pixel % Across) : pixel, quad / 2) + quad % 2 * 4;
 			tile::put(left, Products == 3 ? left + SizeA : nullptr, to, load4(raw + 4 * i), factor);
 		}
 	}
