@@ -104,7 +104,7 @@ func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, colum
 		Height: uint32(op.Height), Width: uint32(op.Width), OutWidth: uint32(width), From: uint32(op.Out.From), To: uint32(op.Out.To), Down: uint32(imageDown(op)),
 		Columns: uint32(p.out), In: uint32(p.in), Padded: uint32(l.width), ReLU: flag(op.ReLU),
 	}
-	args.Vectors = flag(inQuads(args.X)) | flag(inPairs(args.Y))<<1
+	args.Vectors = flag(inQuads(args.X)) | flag(inPairs(args.Y, args.Residual))<<1
 	blocks := imageTiles(op) * ceilDiv(p.out, columns)
 	return run(k.because("%d blocks; %s", blocks, why), args, grid{blocks, 1, 1}, shape.Shared(), cost)
 }

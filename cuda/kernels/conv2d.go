@@ -32,7 +32,7 @@ type ConvImage struct {
 	Columns        uint32 // output channels
 	In, Padded     uint32 // input channels, and filled up
 	ReLU           uint32 // 1: yes
-	Vectors        uint32 // bit 0: pixels of X are aligned to 16 bytes, bit 1: those of Y to 8
+	Vectors        uint32 // bit 0: pixels of X are aligned to 16 bytes, bit 1: those of Y and Residual to 8
 	_              uint32
 }
 

@@ -220,34 +220,48 @@ struct Image {
 
 	// store finishes the sums: residual, bias, relu.
 	__device__ void store(const Sums& total, float inverse, uint32_t item) const {
-		const uint32_t line = line0 + warp_id();
+		const uint32_t line = line0 + warp_id(), column = column0 + lane_id() / 4, channel = first + lane_id() % 4 * 2;
 		if (line < a.From || line >= a.To) return;
+		const int64_t pixel = (int64_t)(line - a.From) * a.OutWidth + column;
+		float* const y = a.Y.P + (int64_t)item * a.Y.Batch + pixel * a.Y.Row + channel;
+		const float* const before = a.Residual.P + (int64_t)item * a.Residual.Batch + pixel * a.Residual.Row + channel;
+		const bool pairs = a.Vectors & VectorY, added = a.Residual.P != nullptr;
 #pragma unroll
-		for (int r = 0; r < 2 * M; r++) {
-			const uint32_t column = column0 + r / 2 * 16 + r % 2 * 8 + lane_id() / 4;
-			if (column >= a.OutWidth) continue;
-			const int64_t row = (int64_t)(line - a.From) * a.OutWidth + column;
-			float* y = a.Y.P + (int64_t)item * a.Y.Batch + row * a.Y.Row;
-			const float* residual = a.Residual.P == nullptr ? nullptr : a.Residual.P + (int64_t)item * a.Residual.Batch + row * a.Residual.Row;
+		for (int n = 0; n < N; n++) {
+			const uint32_t left = channel + n * 8 < a.Columns ? a.Columns - channel - n * 8 : 0;
+			float small[2], large[2], bias[2];
 #pragma unroll
-			for (int n = 0; n < N; n++) {
-				const uint32_t channel = first + n * 8 + lane_id() % 4 * 2;
-				float v[2] = {total[r / 2][n][r % 2 * 2], total[r / 2][n][r % 2 * 2 + 1]};
+			for (uint32_t i = 0; i < 2; i++) {
+				const float scale = a.Scales != nullptr && i < left ? a.Scales[channel + n * 8 + i] : 1.0f;
+				small[i] = fminf(inverse, scale);  // first: see tile::unscale
+				large[i] = fmaxf(inverse, scale);
+				bias[i] = a.Bias != nullptr && i < left ? a.Bias[channel + n * 8 + i] : 0.0f;
+			}
+#pragma unroll
+			for (int r = 0; r < 2 * M; r++) {
+				if (left == 0 || column + r * 8 >= a.OutWidth) continue;
+				float v[2] = {total[r / 2][n][r % 2 * 2] * small[0] * large[0], total[r / 2][n][r % 2 * 2 + 1] * small[1] * large[1]};
+				float* to = y + r * 8 * a.Y.Row + n * 8;
+				const float* from = before + r * 8 * a.Residual.Row + n * 8;
+				const bool pair = pairs && left > 1;
+				if (added && pair) {
+					const float2 u = load2(from);
+					v[0] += u.x;
+					v[1] += u.y;
+				} else if (added) {
+					v[0] += from[0];
+					if (left > 1) v[1] += from[1];
+				}
 #pragma unroll
 				for (uint32_t i = 0; i < 2; i++) {
-					if (channel + i >= a.Columns) continue;
-					v[i] = tile::unscale(v[i], inverse, a.Scales == nullptr ? 1.0f : a.Scales[channel + i]);
-					if (residual != nullptr) v[i] += residual[channel + i];
-					if (a.Bias != nullptr) v[i] += a.Bias[channel + i];
+					v[i] += bias[i];
 					if (a.ReLU && v[i] < 0.0f) v[i] = 0.0f;
 				}
-				if ((a.Vectors & VectorY) && channel + 1 < a.Columns) {
-					store2(y + channel, {v[0], v[1]});
-					continue;
-				}
-#pragma unroll
-				for (uint32_t i = 0; i < 2; i++) {
-					if (channel + i < a.Columns) y[channel + i] = v[i];
+				if (pair) {
+					store2(to, {v[0], v[1]});
+				} else {
+					to[0] = v[0];
+					if (left > 1) to[1] = v[1];
 				}
 			}
 		}
