@@ -38,7 +38,8 @@ var kernels = sync.OnceValues(func() (*emulate.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	flags := []string{"-std=c++17", "-O2", "-fPIC", "-shared", "-march=native", "-fvisibility=hidden", "-fstack-clash-protection", "-DTANDEM_EMULATED",
+	flags := []string{"-std=c++17", "-O2", "-fPIC", "-shared", "-march=native", "-fvisibility=hidden", "-fstack-clash-protection",
+		"--param=stack-clash-protection-guard-size=12", "-DTANDEM_EMULATED",
 		"-DTANDEM_ARCH=90", "-Ihost", "-I../../kernels", "-o", lib, "testdata/kernels.cc"}
 	if out, err := exec.Command("g++", append(flags, files...)...).CombinedOutput(); err != nil {
 		return nil, &compileError{err, out}

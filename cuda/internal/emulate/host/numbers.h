@@ -49,15 +49,21 @@ inline float __uint_as_float(uint32_t v) { return same_bits<float>(v); }
 inline int __float_as_int(float v) { return same_bits<int>(v); }
 inline float __int_as_float(int v) { return same_bits<float>(v); }
 
+#if defined(__aarch64__)
+using float16 = __fp16;
+#else
+using float16 = _Float16;
+#endif
+
 struct half {
 	uint16_t bits;
 };
 struct bf16 {
 	uint16_t bits;
 };
-inline float to_float(half v) { return static_cast<float>(same_bits<_Float16>(v.bits)); }
+inline float to_float(half v) { return static_cast<float>(same_bits<float16>(v.bits)); }
 inline float to_float(bf16 v) { return float_of(uint32_t(v.bits) << 16); }
-inline half to_half(float v) { return {same_bits<uint16_t>(static_cast<_Float16>(v))}; }
+inline half to_half(float v) { return {same_bits<uint16_t>(static_cast<float16>(v))}; }
 inline bf16 to_bf16(float v) {
 	const uint32_t u = bits_of(v);
 	if ((u & 0x7fffffffu) > 0x7f800000u) return {0x7fff};

@@ -18,7 +18,9 @@ const host = "cuda/internal/emulate/host"
 // Contraction of products and sums, as nvcc does it too, must not change what a kernel
 // computes beyond its tolerance.
 var hostFlags = []string{
-	"-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-march=native", "-ffp-contract=fast", "-fstack-clash-protection",
+	"-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-march=native", "-ffp-contract=fast",
+	// A frame that is larger than the guard of a stack touches each page of it.
+	"-fstack-clash-protection", "--param=stack-clash-protection-guard-size=12",
 	"-Wall", "-Wno-unknown-pragmas", "-Wno-sign-compare", "-Wno-unused-variable", "-Wno-unused-but-set-variable", "-Wno-unused-function",
 	"-DTANDEM_EMULATED",
 }
