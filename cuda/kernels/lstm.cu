@@ -43,23 +43,23 @@ __device__ void resident(const LSTM& a) {
 		}
 	}
 
-	uint32_t length[Items], row[Items], longest = 0;
+	uint32_t length[Items], longest = 0;
 	float cell[Items];
 #pragma unroll
 	for (int i = 0; i < Items; i++) {
 		const uint32_t item = first + i;
 		const bool there = item < a.Batch;
 		length[i] = there ? min(count_of(a.Lengths, item), a.Time) : 0;
-		row[i] = there ? row_of(a.Rows, item) : NoRow;
+		const uint32_t row = there ? row_of(a.Rows, item) : NoRow;
 		longest = max(longest, length[i]);
 		float h = 0;
 		cell[i] = 0;
 		if (there && real && a.Begin == 0) {
 			h = a.From[between(a, item, direction) + unit];
 			cell[i] = a.Cells[cells(a, item, direction) + unit];
-		} else if (row[i] != NoRow && real && a.H0.P != nullptr) {
-			h = state(a.H0, row[i], direction)[unit];
-			cell[i] = state(a.C0, row[i], direction)[unit];
+		} else if (row != NoRow && real && a.H0.P != nullptr) {
+			h = state(a.H0, row, direction)[unit];
+			cell[i] = state(a.C0, row, direction)[unit];
 		}
 		if (half == 1) hidden[i * Units + unit] = h;
 	}
@@ -131,12 +131,15 @@ __device__ void resident(const LSTM& a) {
 			const float first_gate = gate(one, false), second = gate(two, low);
 			const float given = shfl_xor(first_gate * second, 1);
 			float h = Items == 1 ? 0.0f : old[i * Units + unit];
-			if (Items == 1 || time < length[i]) {
+			const bool active = Items == 1 || time < length[i];
+			if (active) {
 				cell[i] = fmaf(first_gate, cell[i], given);
 				h = second * gate(cell[i], true);
-				if (!low && real) a.Y.P[(int64_t)(first + i) * a.Y.Batch + (int64_t)time * a.Y.Row + direction * a.Hidden + unit] = h;
 			}
 			if (!low) hidden[((turn ^ 1) * Items + i) * Units + unit] = h;
+			if (!low && active && real) {
+				a.Y.P[(int64_t)(first + i) * a.Y.Batch + (int64_t)time * a.Y.Row + direction * a.Hidden + unit] = h;
+			}
 		}
 		__syncthreads();
 	}
@@ -150,8 +153,13 @@ __device__ void resident(const LSTM& a) {
 		if (half == 1) {
 			if (a.End & KeepHidden) a.To[between(a, item, direction) + unit] = h;
 			if (a.End & KeepCells) a.Cells[cells(a, item, direction) + unit] = cell[i];
-			if (row[i] != NoRow && (a.End & EndHidden)) state(a.H, row[i], direction)[unit] = h;
-			if (row[i] != NoRow && (a.End & EndCells)) state(a.C, row[i], direction)[unit] = cell[i];
+			if (a.End & EndHidden) {  // which row is looked up again: registers are scarce
+				const uint32_t row = row_of(a.Rows, item);
+				if (row != NoRow) {
+					state(a.H, row, direction)[unit] = h;
+					state(a.C, row, direction)[unit] = cell[i];
+				}
+			}
 		}
 		if (a.Zeros == 0) continue;
 		// Both directions have the same times behind an item's end in the same launch or not.

@@ -5,21 +5,31 @@
 
 namespace lstm {
 
-// gate returns tanh(v) or sigmoid(v), without branches, since lanes differ. An error of e^−v
-// counts by sigmoid·(1 − sigmoid), so that neither rounding v·log₂e nor exp2_flush's own
-// is more than a quarter of a unit; infinities come out as the limits and NaN as NaN. Near
-// zero tanh is Cephes' polynomial: 2·sigmoid(2v) − 1 would lose its digits.
-__device__ inline float gate(float v, bool is_tanh) {
-	const float e = exp2_flush((is_tanh ? -2.88539008f : -1.44269504f) * v);
-	const float far = fmaf(reciprocal_flush(1.0f + e), is_tanh ? 2.0f : 1.0f, is_tanh ? -1.0f : 0.0f);
+// A Curve says whether a gate is tanh or sigmoid, in numbers, since lanes differ and
+// branches would keep all waiting.
+struct Curve {
+	float factor, scale, offset, limit;
+};
+
+__device__ inline Curve curve(bool is_tanh) {
+	return {is_tanh ? -2.88539008f : -1.44269504f, is_tanh ? 2.0f : 1.0f, is_tanh ? -1.0f : 0.0f, is_tanh ? 0.55f : 0.0f};
+}
+
+// gate returns tanh(v) or sigmoid(v). An error of e^−v counts by sigmoid·(1 − sigmoid), so
+// that neither rounding v·log₂e nor exp2_flush's own is more than a quarter of a unit;
+// infinities come out as the limits and NaN as NaN. Near zero tanh is Cephes' polynomial:
+// 2·sigmoid(2v) − 1 would lose its digits.
+__device__ inline float gate(float v, const Curve& k) {
+	const float far = fmaf(reciprocal_flush(1.0f + exp2_flush(k.factor * v)), k.scale, k.offset);
 	const float z = v * v;
 	float p = fmaf(z, -5.70498872745e-3f, 2.06390887954e-2f);
 	p = fmaf(z, p, -5.37397155531e-2f);
 	p = fmaf(z, p, 1.33314422036e-1f);
 	p = fmaf(z, p, -3.33332819422e-1f);
 	const float near = fmaf(z * p, v, v);
-	return is_tanh && fabsf(v) < 0.55f ? near : far;
+	return fabsf(v) < k.limit ? near : far;
 }
+__device__ inline float gate(float v, bool is_tanh) { return gate(v, curve(is_tanh)); }
 
 // Where the state goes: see LSTMEndCells in lstm.go.
 constexpr uint32_t EndCells = 1, EndHidden = 2, KeepCells = 4, KeepHidden = 8;

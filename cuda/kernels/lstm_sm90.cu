@@ -54,6 +54,7 @@ __device__ void cluster(const LSTM& a) {
 	const uint32_t which = sum_of_lane % 4, unit = mine + sum_of_lane / 4;
 	const uint32_t holder = which / 2 + 2 * (lane >> Halvings);
 	const bool holds = which % 2 == 1, real = unit < a.Hidden;
+	const Curve form = curve(which == 2);
 
 	uint32_t length[Items], row[Items], longest = 0;
 	float h[Items], c[Items];
@@ -157,7 +158,7 @@ __device__ void cluster(const LSTM& a) {
 		copy_wait<Ahead - 1>();
 #pragma unroll
 		for (int i = 0; i < Items; i++) {
-			const float v = gate(sum[i][0] + ring[(s % Ahead * Items + i) * Threads + threadIdx.x], which == 2);
+			const float v = gate(sum[i][0] + ring[(s % Ahead * Items + i) * Threads + threadIdx.x], form);
 			const float other = shfl_xor(v, 1 << (Halvings - 2));          // input and candidate, forget and output
 			const float given = shfl_xor(v * other, 1 << (Halvings - 1));  // from those to these
 			if (Items == 1 || time < length[i]) {
