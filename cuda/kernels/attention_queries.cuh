@@ -216,7 +216,7 @@ struct Weights {
 			most = warp_max<4>(most);
 			const float next = fmaxf(base[r], ceilf(most));
 			const float from = next == unseen() ? 0.0f : next;
-			fade[r] = exp2_approx(base[r] - from);
+			fade[r] = weight_of(base[r] - from);
 			base[r] = next;
 			float total = sum[r] * fade[r];
 #pragma unroll
@@ -228,11 +228,11 @@ struct Weights {
 #pragma unroll
 					for (int e = 0; e < 2; e++) {
 						float& x = s[b][4 * n + 2 * r + e];
-						x = exp2_approx(fmaf(x, factor[r][b], add));
+						x = weight_of(fmaf(x, factor[r][b], add));
 						part[e] += x;
 					}
 				}
-				const float lift = Blocks > 1 ? exp2_approx(-shift[b]) : 1.0f;
+				const float lift = Blocks > 1 ? weight_of(-shift[b]) : 1.0f;
 				total = fmaf(part[0] + part[1], lift, total);
 			}
 			sum[r] = total;

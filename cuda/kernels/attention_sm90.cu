@@ -122,24 +122,27 @@ __device__ void flash_wide(const Attention& a) {
 	q.load(slab, a.Q, row, nullptr);
 
 	Weights<Keys> weights;
-	float o[D / 2] = {}, fade[2], change;
+	float o[D / 2] = {}, fade[2];
 	typename T::Scores s;
 	uint32_t p[Keys / 16][4];
-	const auto soften = [&](int i) {
-		float factor[2][2], values[2];
+	float downs[2], units[2];  // factors of a step's blocks
+	const auto take_factors = [&](int i) {
 #pragma unroll
-		for (int b = 0; b < 2; b++) {
-			values[b] = value_factors[2 * i + b];
-			const float down = key_factors[2 * i + b];
-			factor[0][b] = factor_of(q.down[0], down), factor[1][b] = factor_of(q.down[1], down);
-		}
+		for (int b = 0; b < 2; b++) downs[b] = key_factors[2 * i + b], units[b] = value_factors[2 * i + b];
+	};
+	const auto soften = [&](int i) {
+		float factor[2][2];
+#pragma unroll
+		for (int b = 0; b < 2; b++) factor[0][b] = factor_of(q.down[0], downs[b]), factor[1][b] = factor_of(q.down[1], downs[b]);
 		const int key = reach.start + i * Keys;
 		if (reach.ragged(key, Keys)) Weights<Keys>::hide(slab, s, row, key);
-		change = weights.take_units(values);
+		const float change = weights.take_units(units);
 		weights.weigh(s, factor, fade);
+		fade[0] *= change, fade[1] *= change;
 	};
 	if (Turns && group == 1 && steps > 1) barrier_arrive(1, 256);
 	if (steps > 0) {
+		take_factors(0);
 		mbarrier_wait(&barriers.keys[0], 0);
 		wgmma_fence();
 		T::scores(s, q, 0);
@@ -151,6 +154,7 @@ __device__ void flash_wide(const Attention& a) {
 	}
 	for (int i = 1; i < steps; i++) {
 		const int stage = i % Stages, before = (i - 1) % Stages;
+		take_factors(i);
 		mbarrier_wait(&barriers.keys[stage], i / Stages % 2);
 		mbarrier_wait(&barriers.values[before], (i - 1) / Stages % 2);
 		if (Turns) barrier_sync(1 + group, 256);
@@ -165,9 +169,10 @@ __device__ void flash_wide(const Attention& a) {
 		wgmma_wait<0>();
 		wgmma_keep(o);
 		if (lane_id() == 0) mbarrier_arrive(&barriers.values_free[before]);
-		fade[0] *= change, fade[1] *= change;
+		if (warp_ballot(fade[0] != 1.0f || fade[1] != 1.0f)) {
 #pragma unroll
-		for (int k = 0; k < D / 2; k++) o[k] *= fade[k / 2 % 2];
+			for (int k = 0; k < D / 2; k++) o[k] *= fade[k / 2 % 2];
+		}
 		T::pack(p, s, weights.used);
 	}
 	if (steps > 0) {

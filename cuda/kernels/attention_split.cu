@@ -121,7 +121,7 @@ __device__ void split(const AttentionSplit& a) {
 		float total = 0.0f;
 #pragma unroll
 		for (int i = 0; i < Each; i++) {
-			const float w = exp2_approx(x[i] - base);
+			const float w = weight_of(x[i] - base);
 			s.weights[f][lane + 32 * i] = seen[i] ? w : -1.0f;
 			total += seen[i] ? w : 0.0f;
 		}
@@ -208,7 +208,7 @@ __device__ inline void join(const AttentionJoin& a) {
 		const float base = top == unseen() ? 0.0f : top;
 		for (int i = 0; i < pieces; i++) {
 			const float* p = found + static_cast<int64_t>(i) * step;
-			const float share = exp2_approx(p[0] - base);
+			const float share = weight_of(p[0] - base);
 			const float4 x = load4(p + 4 + 4 * quad);
 			total = fmaf(p[1], share, total);
 			sum.x = fmaf(x.x, share, sum.x), sum.y = fmaf(x.y, share, sum.y);
