@@ -192,6 +192,32 @@ func TestNarrowedOnce(t *testing.T) {
 	require.Equal(t, before, run(fast))
 }
 
+// mapless is a driver that makes no tensor maps.
+type mapless struct{ hostDriver }
+
+func (mapless) EncodeTensorMap(driver.TensorMap) ([128]byte, error) {
+	return [128]byte{}, drivertest.Error("EncodeTensorMap", driver.InvalidValue)
+}
+
+// Operands that the driver makes no map of are multiplied in other tiles.
+func TestProductWithoutMaps(t *testing.T) {
+	library(t, 90)
+	cfg, err := Config{Ways: map[string]string{"": "wide 128x64"}}.resolve()
+	require.NoError(t, err)
+	dev, err := open(t.Context(), mapless{emulatedDriver(t, drivertest.Hopper())}, cfg)
+	require.NoError(t, err)
+	defer dev.Close()
+	c := cases.Case{
+		Name: "c", Op: pass.Gemm{Rows: 130}, Inputs: []cases.Tensor{values("A", "normal", 1, 130, 40)},
+		Params: []cases.Param{{Field: "W", Weights: pass.LinearWeights{Parts: []pass.Tensor{weights(30, 40)}}}}, Outputs: []string{"C"},
+	}
+	want, err := c.Truth()
+	require.NoError(t, err)
+	got, err := compute(t.Context(), dev, c, pass.Exact)
+	require.NoError(t, err)
+	require.LessOrEqual(t, distance(got, want[0].Float32s()), 5e-7)
+}
+
 func TestTileWays(t *testing.T) {
 	t.Parallel()
 	hopper := func(string) bool { return true }

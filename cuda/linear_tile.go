@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -59,7 +60,13 @@ func (c *compiler) tile(p product, cost pass.Cost) error {
 	t := ways[slices.Index(names, name)]
 	switch {
 	case t.wide.Columns > 0:
-		return c.tileWide(p, t, why, cost)
+		err := c.tileWide(p, t, why, cost)
+		var refused *driver.Error
+		if !errors.As(err, &refused) || refused.Code != driver.InvalidValue {
+			return err
+		}
+		// The driver makes no map of such operands, as rows that overlap.
+		t, why = tileChoice{rows: 128, columns: 128, splits: 1}, err.Error()
 	case t.splits > 1:
 		return c.tileSplit(p, t, why, cost)
 	}
