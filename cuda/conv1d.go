@@ -32,7 +32,7 @@ func (c *compiler) conv1d(op pass.Conv1D, cost pass.Cost) error {
 	if way == "direct" {
 		return c.conv1dDirect(op, p, why, cost)
 	}
-	return c.conv1dTiles(op, p, l, why, cost)
+	return c.conv1dTiles(op, p, l, cost)
 }
 
 // tilesConv1D reports whether a Conv1D can go to tensor cores. Only the kernels in FP32
@@ -75,7 +75,7 @@ func (c *compiler) conv1dDirect(op pass.Conv1D, p *convParam, why string, cost p
 
 // conv1dTiles emits a Conv1D as a product on tensor cores, whose rows are windows that
 // overlap in the prepared input. What is pooled passes through scratch.
-func (c *compiler) conv1dTiles(op pass.Conv1D, p *convParam, l convLayout, why string, cost pass.Cost) error {
+func (c *compiler) conv1dTiles(op pass.Conv1D, p *convParam, l convLayout, cost pass.Cost) error {
 	w, err := p.rows(context.Background(), l, !c.fast)
 	if err != nil {
 		return err
@@ -92,10 +92,7 @@ func (c *compiler) conv1dTiles(op pass.Conv1D, p *convParam, l convLayout, why s
 		bias: driver.Pointer(p.biasAt()), epilogue: op.Epilogue,
 	}
 	if !op.Abs && op.Pool == 1 {
-		v.out = func(k *call) kernels.View {
-			k.because("%s", why)
-			return k.write(op.Y, op.Batch, steps, p.out)
-		}
+		v.out = func(k *call) kernels.View { return k.write(op.Y, op.Batch, steps, p.out) }
 		v.lengths, v.lengthAdd, v.lengthStride, v.lengthFrom = lengths, op.PadLeft+op.PadRight-p.taps, op.Stride, op.Out.From
 		return c.tile(v, cost)
 	}

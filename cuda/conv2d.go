@@ -47,7 +47,7 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 	case "direct":
 		return c.conv2dDirect(op, p, width, why, cost)
 	case "tiles":
-		return c.conv2dTiles(op, p, l, width, why, cost)
+		return c.conv2dTiles(op, p, l, width, cost)
 	case "image of 64 channels":
 		return c.conv2dImage(op, p, l, 64, why, cost)
 	}
@@ -111,7 +111,7 @@ func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, colum
 
 // conv2dTiles emits a Conv2D as a product on tensor cores, whose rows are windows that
 // overlap in the prepared image: of three pixels in each of three lines, or one pixel.
-func (c *compiler) conv2dTiles(op pass.Conv2D, p *convParam, l convLayout, width int, why string, cost pass.Cost) error {
+func (c *compiler) conv2dTiles(op pass.Conv2D, p *convParam, l convLayout, width int, cost pass.Cost) error {
 	w, err := p.rows(context.Background(), l, !c.fast)
 	if err != nil {
 		return err
@@ -134,10 +134,7 @@ func (c *compiler) conv2dTiles(op pass.Conv2D, p *convParam, l convLayout, width
 		a: a, items: op.Batch, lines: lines, width: width, whole: height * width, line: op.Stride * line, step: op.Stride * l.width, segment: line,
 		w: w, columns: pass.Span{To: p.out}, segments: size, depth: size * l.width,
 		bias: driver.Pointer(p.biasAt()),
-		out: func(k *call) kernels.View {
-			k.because("%s", why)
-			return k.write(op.Y, op.Batch, lines*width, p.out)
-		},
+		out:  func(k *call) kernels.View { return k.write(op.Y, op.Batch, lines*width, p.out) },
 	}
 	if size == 1 && op.Stride == 1 { // pixels follow each other beyond their lines
 		v.lines, v.width, v.line = 1, lines*width, 0
