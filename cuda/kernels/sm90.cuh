@@ -192,8 +192,10 @@ __device__ inline void store_async(uint32_t at, uint32_t v, uint32_t b) {
 	             : "memory");
 }
 __device__ inline void store_async(uint32_t at, float v, uint32_t b) { store_async(at, bits_of(v), b); }
+// Without a scope of its own: a release to the cluster is a fence of the whole device, which
+// takes as long as the products of a stage. What was read is read, and needs no fence.
 __device__ inline void mbarrier_arrive_remote(uint32_t b) {
-	asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(b) : "memory");
+	asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(b) : "memory");
 }
 __device__ inline float load_remote(uint32_t at) {
 	float v;

@@ -181,6 +181,15 @@ __device__ void multiply(const Tile& a) {
 		}
 	}
 	copy_wait<0>();
+	if (a.Splits == 1 && plain(a, firstColumn, TileColumns)) {
+		const uint32_t g = lane_id() / 4, column = firstColumn + warp.column + lane_id() % 4 * 2;
+#pragma unroll
+		for (int m = 0; m < Mine::M; m++) {
+			const uint32_t row = firstRow + warp.row + m * 16 + g;
+			store_plain<Mine::N>(a, line_of(a, row), line_of(a, row + 8), column, &total[m][0][0]);
+		}
+		return;
+	}
 	__syncthreads();  // the stages become room for the results
 
 	// Each warp lays its sums out as rows, so that whole lines of memory are written. Groups

@@ -165,6 +165,10 @@ struct Wide {
 		float* const mine = room + warp * RoomRows * RoomColumns;
 		auto at = [](uint32_t row, uint32_t column) { return row * RoomColumns + (column ^ (row & 3) * 8); };
 		const uint32_t g = lane_id() / 4, t = lane_id() % 4, first = p.row + warp * RoomRows;
+		if (plain(a, p.column, TileColumns)) {
+			store_plain<TileColumns / 8>(a, line_of(a, p.item, first + g), line_of(a, p.item, first + g + 8), p.column + 2 * t, sum);
+			return;
+		}
 		const uint32_t inRoom = lane_id() % 16 * 4;
 #pragma unroll
 		for (int c = 0; c < TileColumns; c += RoomColumns) {

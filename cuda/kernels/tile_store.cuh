@@ -77,6 +77,27 @@ __device__ inline float apply_light(Epilogue e, float v, float before) {
 	return v < 0.0f && e.Kind != KindNone ? below : v;
 }
 
+// apply_heavy is apply for the others, on four values: they are decided on once.
+__device__ inline void apply_heavy(Epilogue e, float (&v)[4], const float (&before)[4]) {
+	switch (e.Kind) {
+	case KindSiLU:
+#pragma unroll
+		for (int i = 0; i < 4; i++) v[i] = silu(v[i]);
+		return;
+	case KindTanh:
+#pragma unroll
+		for (int i = 0; i < 4; i++) v[i] = tanhf(v[i]);
+		return;
+	case KindSigmoid:
+#pragma unroll
+		for (int i = 0; i < 4; i++) v[i] = sigmoid(v[i]);
+		return;
+	default:
+#pragma unroll
+		for (int i = 0; i < 4; i++) v[i] = gelu(v[i]) + (e.Kind == KindGELUResidual ? before[i] : 0.0f);
+	}
+}
+
 // before returns what the output holds, if the epilogue needs it.
 __device__ inline float4 before(const Tile& a, const Row& r, const Quad& q, bool vectors) {
 	float4 v{};
@@ -107,9 +128,10 @@ __device__ inline void store(const Tile& a, const Row& r, const Quad& q, bool ve
 		}
 		if (r.residual != nullptr && i < left) v[i] += r.residual[q.column + i];
 		v[i] += q.bias[i];
-		v[i] = Light ? apply_light(a.Epilogue, v[i], w[i]) : apply(a.Epilogue, v[i], w[i]);
-		if (!r.counts) v[i] = 0.0f;
+		if (Light) v[i] = apply_light(a.Epilogue, v[i], w[i]);
 	}
+	if (!Light) apply_heavy(a.Epilogue, v, w);
+	if (!r.counts) v[0] = v[1] = v[2] = v[3] = 0.0f;
 	if (vectors && left == 4) {
 		store4(c, {v[0], v[1], v[2], v[3]});
 		return;
@@ -151,6 +173,75 @@ __device__ inline void store_rows(const Tile& a, const Quad& q, uint32_t first, 
 	}
 }
 
+// plain reports whether the results of a tile of so many columns need no more than scales,
+// biases and a residual in place, and pairs of columns are aligned. Then they are stored
+// from the registers in which products leave them: each four lanes write 32 bytes that
+// follow each other, which is what memory takes at once. There is little code on this way,
+// since what a block does once it must also fetch.
+__device__ inline bool plain(const Tile& a, uint32_t column, uint32_t columns) {
+	return (a.Epilogue.Kind == KindNone || a.Epilogue.Kind == KindResidual) && a.Dual == nullptr && a.Residual.P == nullptr &&
+	       a.LengthStride == 0 && column + columns <= a.Columns && is_aligned(a.C.P, 8) && a.C.Row % 2 == 0 && a.C.Batch % 2 == 0;
+}
+
+// A Line is where a plain row of results goes.
+struct Line {
+	float* c;  // nullptr: not a row of the product
+	float scale;
+};
+
+__device__ inline Line line_of(const Tile& a, uint32_t item, uint32_t within) {
+	if (within >= a.ItemRows) return {nullptr, 1.0f};
+	return {a.C.P + item * a.C.Batch + within * a.C.Row, a.AScale[a.ScaleRows == 1 ? item * a.ItemRows + within : item]};
+}
+__device__ inline Line line_of(const Tile& a, uint32_t row) {
+	if (row >= a.Rows) return {nullptr, 1.0f};
+	const uint32_t item = row / a.ItemRows;
+	return line_of(a, item, row - item * a.ItemRows);
+}
+
+// store_plain writes Groups groups of eight columns of two rows, as products leave them:
+// sums[4·n] and the next are columns 8·n and 8·n + 1 from the lane's own on of the first
+// row, the two after them those of the second.
+template <int Groups, bool InPlace>
+__device__ inline void store_plain(const Tile& a, const Line (&lines)[2], uint32_t column, const float* sums) {
+	constexpr int Several = Groups < 4 ? Groups : 4;  // that wait for memory together
+#pragma unroll
+	for (int n = 0; n < Groups; n += Several) {
+		float2 scale[Several], bias[Several], was[Several][2];
+#pragma unroll
+		for (int j = 0; j < Several; j++) {
+			const uint32_t at = column + 8 * (n + j);
+			scale[j] = a.BScale != nullptr ? load2(a.BScale + at) : float2{1.0f, 1.0f};
+			bias[j] = a.Bias != nullptr ? float2{a.Bias[at], a.Bias[at + 1]} : float2{};
+#pragma unroll
+			for (int r = 0; r < 2; r++) {
+				if (InPlace && lines[r].c != nullptr) was[j][r] = load2(lines[r].c + at);
+			}
+		}
+#pragma unroll
+		for (int j = 0; j < Several; j++) {
+			const uint32_t at = column + 8 * (n + j);
+#pragma unroll
+			for (int r = 0; r < 2; r++) {
+				if (lines[r].c == nullptr) continue;
+				const float* s = sums + 4 * (n + j) + 2 * r;
+				float2 v{unscale(s[0], lines[r].scale, scale[j].x) + bias[j].x, unscale(s[1], lines[r].scale, scale[j].y) + bias[j].y};
+				if (InPlace) v = {fmaf(a.Epilogue.Alpha, v.x, was[j][r].x), fmaf(a.Epilogue.Alpha, v.y, was[j][r].y)};
+				store2(lines[r].c + at, v);
+			}
+		}
+	}
+}
+template <int Groups>
+__device__ inline void store_plain(const Tile& a, const Line& first, const Line& second, uint32_t column, const float* sums) {
+	const Line lines[2] = {first, second};
+	if (in_place(a.Epilogue)) {
+		store_plain<Groups, true>(a, lines, column, sums);
+	} else {
+		store_plain<Groups, false>(a, lines, column, sums);
+	}
+}
+
 // sum adds the parts of a product in their order. A thread has four columns of a row;
 // blocks are numbered over all of those.
 __device__ inline void sum(const Tile& a) {
@@ -169,7 +260,12 @@ __device__ inline void sum(const Tile& a) {
 	}
 	const Row r = row_of(a, row);
 	const Quad q = quad_of(a, column);
-	store<false>(a, r, q, quads(a), {total[0], total[1], total[2], total[3]}, before(a, r, q, quads(a)));
+	const float4 sums = {total[0], total[1], total[2], total[3]}, was = before(a, r, q, quads(a));
+	if (light(a.Epilogue)) {
+		store<true>(a, r, q, quads(a), sums, was);
+	} else {
+		store<false>(a, r, q, quads(a), sums, was);
+	}
 }
 
 }  // namespace tile
