@@ -73,9 +73,11 @@ func (r *recurrence) inPlace() bool    { return !r.op.H.IsZero() && !r.op.H0.IsZ
 // allocate takes the scratch of the op.
 func (r *recurrence) allocate() {
 	c, op := r.c, r.op
-	r.gates[0] = c.temporary(4 * op.Batch * r.stretch * r.gateColumns())
-	if r.stretch < op.Time {
-		r.gates[1] = c.temporary(r.gates[0].bytes)
+	if !r.way.whole {
+		r.gates[0] = c.temporary(4 * op.Batch * r.stretch * r.gateColumns())
+		if r.stretch < op.Time {
+			r.gates[1] = c.temporary(r.gates[0].bytes)
+		}
 	}
 	for i := range min(len(r.p.layers)-1, 2) {
 		r.between[i] = c.temporary(4 * op.Batch * op.Time * r.width())
@@ -109,10 +111,12 @@ func (r *recurrence) rows(at driver.Pointer) kernels.View {
 func (r *recurrence) layer(l int, in rowsIn, out func(k *call) kernels.View) error {
 	for i, first := 0, 0; first < r.op.Time; i, first = i+1, first+r.stretch {
 		s := stretch{layer: l, first: first, steps: min(r.stretch, r.op.Time-first), gates: r.gates[i%2]}
-		if err := r.inputs(s, in); err != nil {
-			return fmt.Errorf("layer %d: inputs: %w", l, err)
+		if !r.way.whole {
+			if err := r.inputs(s, in); err != nil {
+				return fmt.Errorf("layer %d: inputs: %w", l, err)
+			}
 		}
-		if err := r.walk(s, out); err != nil {
+		if err := r.walk(s, in, out); err != nil {
 			return fmt.Errorf("layer %d: %w", l, err)
 		}
 	}
@@ -126,14 +130,14 @@ type stretch struct {
 }
 
 // walk emits the launches that take the steps of a stretch.
-func (r *recurrence) walk(s stretch, out func(k *call) kernels.View) error {
+func (r *recurrence) walk(s stretch, in rowsIn, out func(k *call) kernels.View) error {
 	if r.way.resident {
 		blocks := ceilDiv(r.op.Batch, r.way.items) * r.directions * r.way.blocks
-		return r.launch(r.c.call(r.way.kernel), s, s.first, s.steps, out, grid{blocks, 1, 1})
+		return r.launch(r.c.call(r.way.kernel), s, s.first, s.steps, in, out, grid{blocks, 1, 1})
 	}
 	blocks := ceilDiv(r.op.Batch, r.way.items) * ceilDiv(r.hidden, 4) * r.directions
 	for i := range s.steps {
-		if err := r.launch(r.c.call(r.way.kernel), s, s.first+i, 1, out, grid{blocks, 1, 1}); err != nil {
+		if err := r.launch(r.c.call(r.way.kernel), s, s.first+i, 1, in, out, grid{blocks, 1, 1}); err != nil {
 			return err
 		}
 	}
@@ -141,15 +145,21 @@ func (r *recurrence) walk(s stretch, out func(k *call) kernels.View) error {
 }
 
 // launch emits one launch, of steps from first on.
-func (r *recurrence) launch(k *call, s stretch, first, steps int, out func(k *call) kernels.View, g grid) error {
+func (r *recurrence) launch(k *call, s stretch, first, steps int, in rowsIn, out func(k *call) kernels.View, g grid) error {
 	op, w := r.op, r.p.layers[s.layer]
 	a := kernels.LSTM{
-		Gates: kernels.F32(k.from(s.gates)), Weights: kernels.F32(w.hidden.at), Y: out(k),
+		Weights: kernels.F32(w.hidden.at), Y: out(k),
 		Lengths: k.items(op.Lengths, op.Batch, op.Time), Rows: k.items(op.StateRows, op.Batch, op.States-1),
 		Batch: uint32(op.Batch), Time: uint32(op.Time), Directions: uint32(r.directions),
 		Hidden: uint32(r.hidden), Depth: uint32(lstmDepth(r.hidden)),
 		First: uint32(first), Steps: uint32(steps), Offset: uint32(first - s.first), Count: uint32(s.steps),
 		Vectors: uint32(r.directions),
+	}
+	if r.way.whole {
+		a.InputWeights, a.InputRow, a.Inputs = kernels.F32(w.input.at(0)), int64(w.input.stride), uint32(in.cols)
+		a.Bias, a.X = kernels.F32(w.biasAt(0)), in.at(k)
+	} else {
+		a.Gates = kernels.F32(k.from(s.gates))
 	}
 	if s.layer == len(r.p.layers)-1 {
 		a.Zeros = 1

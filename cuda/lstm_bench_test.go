@@ -23,8 +23,8 @@ func lstmTimings() []lstmTiming {
 	return []lstmTiming{
 		{"segmentation", 60, 128, 4, 2, 589, []int{1, 8, 32, 128}, false, []string{"cluster_128x8x1", "cluster_128x4x1", "cluster_128x2x1", "resident_128x1", "resident_128x2"}},
 		{"ge2e", 40, 256, 3, 1, 160, []int{1, 32}, false, []string{"cluster_256x8x1", "cluster_256x8x4", "step_1", "step_8"}},
-		{"silero", 128, 128, 1, 1, 1, []int{1, 64}, true, []string{"resident_128x1", "cluster_128x8x1"}},
-		{"decoder", 640, 640, 2, 1, 1, []int{1, 8}, true, nil},
+		{"silero", 128, 128, 1, 1, 1, []int{1, 256}, true, []string{"step_1", "step_8", "cluster_128x8x1"}},
+		{"decoder", 640, 640, 2, 1, 1, []int{1, 8}, true, []string{"step_1", "step_8"}},
 	}
 }
 

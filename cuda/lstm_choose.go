@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tandem-gpu/tandem/cuda/kernels"
+	"github.com/tandem-gpu/tandem/pass"
 )
 
 // stretchBytes bounds the scratch memory for gates; one step may take more. Tests lower it.
@@ -19,6 +20,7 @@ const fewSteps = 2
 type lstmWay struct {
 	kernel   string
 	resident bool // a launch takes all steps, else each has one
+	whole    bool // the launch of a step makes the gates' share of the input too
 	items    int  // of the batch in a block
 	blocks   int  // of a group of items in one direction, if resident
 	rule     string
@@ -60,6 +62,13 @@ func (r *recurrence) ways() []lstmWay {
 			step.items = n
 		}
 	}
+	if r.op.Time <= fewSteps && r.plain() {
+		const most = 256 // items, beyond which tensor cores make the products sooner
+		whole := step
+		whole.kernel, whole.whole = fmt.Sprintf("lstm_whole_%d", step.items), true
+		whole.rule = fmt.Sprintf("%d steps, each a launch", r.op.Time)
+		add(whole, r.op.Batch <= most)
+	}
 	step.kernel = fmt.Sprintf("lstm_step_%d", step.items)
 	add(step, r.op.Time <= fewSteps)
 
@@ -96,4 +105,14 @@ func (r *recurrence) ways() []lstmWay {
 		}
 	}
 	return append(first, later...)
+}
+
+// plain reports whether all input weights are F32.
+func (r *recurrence) plain() bool {
+	for _, l := range r.p.layers {
+		if l.input.typ != pass.F32 {
+			return false
+		}
+	}
+	return true
 }

@@ -19,8 +19,8 @@ type lstmCase struct {
 	sms                            int // 0: the device's
 	in, hidden, layers, directions int
 	batch, time                    int
-	mixed                          bool   // directions have weights of different types
-	kernel                         string // that Dump names
+	types                          [2]pass.DType // of the directions; 0: F32
+	kernel                         string        // that Dump names
 }
 
 func (l lstmCase) weights() pass.LSTMWeights {
@@ -29,9 +29,9 @@ func (l lstmCase) weights() pass.LSTMWeights {
 	for i := range l.layers {
 		var layer []pass.LSTMCell
 		for d := range l.directions {
-			name, typ := fmt.Sprintf("%d.%d", i, d), pass.F32
-			if l.mixed && d == 1 {
-				typ = pass.F16
+			name, typ := fmt.Sprintf("%d.%d", i, d), l.types[d]
+			if typ == 0 {
+				typ = pass.F32
 			}
 			matrix := func(part string, k int) pass.Tensor {
 				return cases.Encode(name+part, typ, cases.Recipe(name+part, 1, 4*l.hidden*k, 1.5/float32(k), 0), 4*l.hidden, k)
@@ -107,9 +107,11 @@ func TestLSTMWays(t *testing.T) {
 		{gpu: hopper, in: 9, hidden: 31, layers: 1, directions: 2, batch: 5, time: 6, kernel: "lstm_resident_32x1"},
 		{gpu: turing, in: 4, hidden: 131, layers: 2, directions: 2, batch: 9, time: 4, kernel: "lstm_step_8"},
 		{gpu: hopper, in: 4, hidden: 1030, layers: 1, directions: 1, batch: 1, time: 3, kernel: "lstm_step_1"},
-		{gpu: hopper, in: 40, hidden: 128, layers: 2, directions: 1, batch: 3, time: 1, kernel: "lstm_step_2"},
-		{gpu: turing, in: 9, hidden: 128, layers: 1, directions: 2, batch: 2, time: 4, mixed: true, kernel: "lstm_resident_128x1"},
-		{gpu: turing, in: 9, hidden: 200, layers: 1, directions: 2, batch: 3, time: 3, mixed: true, kernel: "lstm_step_2"},
+		{gpu: hopper, in: 40, hidden: 128, layers: 2, directions: 1, batch: 3, time: 1, kernel: "lstm_whole_2"},
+		{gpu: hopper, in: 1029, hidden: 30, layers: 1, directions: 2, batch: 9, time: 2, kernel: "lstm_whole_8"},
+		{gpu: hopper, in: 40, hidden: 128, layers: 2, directions: 2, batch: 3, time: 2, types: [2]pass.DType{pass.F16, pass.F16}, kernel: "lstm_step_2"},
+		{gpu: turing, in: 9, hidden: 128, layers: 1, directions: 2, batch: 2, time: 4, types: [2]pass.DType{pass.F32, pass.F16}, kernel: "lstm_resident_128x1"},
+		{gpu: turing, in: 9, hidden: 200, layers: 1, directions: 2, batch: 3, time: 3, types: [2]pass.DType{pass.F32, pass.F16}, kernel: "lstm_step_2"},
 	} {
 		t.Run(fmt.Sprintf("%s-%dx%d-%d", l.kernel, l.batch, l.time, l.gpu.Capability), func(t *testing.T) {
 			t.Parallel()

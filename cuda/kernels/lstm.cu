@@ -190,12 +190,12 @@ __device__ inline float spread(const float (&v)[N]) {
 // step takes all items through one step, whatever the number of units. A warp makes one
 // unit of one direction for Items items: its lanes take fours of the inputs in turn, so
 // that the rows of the four gates are read once. blockIdx.x numbers the groups of items,
-// then groups of four units, then the directions. h lies in shared memory, some inputs at a
-// time.
-template <int Items>
+// then groups of four units, then the directions. What weights are multiplied by lies in
+// shared memory, some inputs at a time. Whole: the gates' share of the input is made too.
+template <int Items, bool Whole>
 __device__ void step(const LSTM& a) {
 	constexpr uint32_t Warps = 4, Chunk = 1024, Values = 4 * Items, Share = 32 / Values;
-	__shared__ float4 hidden[Items][Chunk / 4];
+	__shared__ float4 left[Items][Chunk / 4];
 	__shared__ uint32_t rows[Items];
 	const uint32_t tiles = ceil_div(a.Batch, (uint32_t)Items), groups = ceil_div(a.Hidden, Warps);
 	const uint32_t first = blockIdx.x % tiles * Items, group = blockIdx.x / tiles;
@@ -207,48 +207,55 @@ __device__ void step(const LSTM& a) {
 		const bool needed = first + threadIdx.x < a.Batch && (a.Begin || a.End & (EndCells | EndHidden));
 		rows[threadIdx.x] = needed ? row_of(a.Rows, first + threadIdx.x) : NoRow;
 	}
-	const float* weights = a.Weights + ((int64_t)direction * a.Hidden + (real ? unit : 0)) * 4 * a.Depth;
 	float sum[Values] = {};
+	// Adds products of weights, whose gates lie gate elements apart, and of depth inputs.
+	auto add = [&](const float* weights, int64_t gate, uint32_t depth, auto input) {
 #pragma unroll 1
-	for (uint32_t from = 0; from < a.Depth; from += Chunk) {
-		const uint32_t count = min(Chunk, a.Depth - from);
-		__syncthreads();
-		for (uint32_t k = threadIdx.x; k < Items * count; k += Warps * 32) {
-			const uint32_t i = k / count, at = from + k % count, item = first + i;
-			float h = 0;
-			if (item < a.Batch && at < a.Hidden) {
-				if (a.Begin == 0) h = a.From[between(a, item, direction) + at];
-				else if (a.H0.P != nullptr && rows[i] != NoRow) h = state(a.H0, rows[i], direction)[at];
+		for (uint32_t from = 0; from < depth; from += Chunk) {
+			const uint32_t count = min(Chunk, (depth - from + 3) / 4 * 4);
+			__syncthreads();
+			for (uint32_t k = threadIdx.x; k < Items * count; k += Warps * 32) {
+				const uint32_t i = k / count, at = from + k % count;
+				((float*)left[i])[k % count] = first + i < a.Batch && at < depth ? input(i, at) : 0.0f;
 			}
-			((float*)hidden[i])[k % count] = h;
-		}
-		__syncthreads();
+			__syncthreads();
 #pragma unroll 2
-		for (uint32_t k = 4 * lane_id(); k < count; k += 128) {
-			float4 w[4];
+			for (uint32_t k = 4 * lane_id(); k < count; k += 128) {
+				float4 w[4];
 #pragma unroll
-			for (int g = 0; g < 4; g++) w[g] = load4(weights + g * a.Depth + from + k);
+				for (int g = 0; g < 4; g++) w[g] = load4(weights + g * gate + from + k);
 #pragma unroll
-			for (int i = 0; i < Items; i++) {
-				const float4 h = hidden[i][k / 4];
+				for (int i = 0; i < Items; i++) {
+					const float4 x = left[i][k / 4];
 #pragma unroll
-				for (int g = 0; g < 4; g++) {
-					float& s = sum[4 * i + g];
-					s = fmaf(h.x, w[g].x, s);
-					s = fmaf(h.y, w[g].y, s);
-					s = fmaf(h.z, w[g].z, s);
-					s = fmaf(h.w, w[g].w, s);
+					for (int g = 0; g < 4; g++) {
+						float& s = sum[4 * i + g];
+						s = fmaf(x.x, w[g].x, s);
+						s = fmaf(x.y, w[g].y, s);
+						s = fmaf(x.z, w[g].z, s);
+						s = fmaf(x.w, w[g].w, s);
+					}
 				}
 			}
 		}
+	};
+	const uint32_t some = real ? unit : 0;
+	if constexpr (Whole) {
+		const float* x = a.X.P + (int64_t)first * a.X.Batch + (int64_t)time * a.X.Row;
+		add(a.InputWeights + ((int64_t)direction * 4 * a.Hidden + some) * a.InputRow, (int64_t)a.Hidden * a.InputRow, a.Inputs,
+		    [&](uint32_t i, uint32_t at) { return x[(int64_t)i * a.X.Batch + at]; });
 	}
+	add(a.Weights + ((int64_t)direction * a.Hidden + some) * 4 * a.Depth, a.Depth, a.Hidden, [&](uint32_t i, uint32_t at) {
+		if (a.Begin == 0) return a.From[between(a, first + i, direction) + at];
+		return a.H0.P != nullptr && rows[i] != NoRow ? state(a.H0, rows[i], direction)[at] : 0.0f;
+	});
 
 	// A lane has one gate of one item now.
 	float v = spread(sum);
 	const uint32_t mine = lane_id() / Share, g = mine % 4, i = mine / 4, item = first + i;
 	const bool there = item < a.Batch && real;
 	const bool active = there && time < min(count_of(a.Lengths, there ? item : 0), a.Time);
-	if (active) v += gates_at(a, item, direction, 0)[g * a.Hidden + unit];
+	if (active) v += Whole ? a.Bias[(direction * 4 + g) * a.Hidden + unit] : gates_at(a, item, direction, 0)[g * a.Hidden + unit];
 	v = gate(v, g == 2);
 	const uint32_t base = 4 * i * Share;
 	const float in = shfl(v, base), forget = shfl(v, base + Share), candidate = shfl(v, base + 2 * Share), out = shfl(v, base + 3 * Share);

@@ -11,10 +11,15 @@ type LSTM struct {
 	// State between launches: h that is read and h that is written, of each item as many
 	// vectors of Depth elements as Vectors says, and c, [Batch][Directions][Hidden].
 	From, To, Cells F32
-	Y               View // [Batch][Time][Directions·Hidden]
-	H0, C0, H, C    View // [States][Directions][Hidden], of this layer; nil: none
-	Lengths         Items
-	Rows            Items // of the state; P nil: item b has row b
+	// Of launches that make the gates' share of the input themselves: [Directions][i, f, g,
+	// o][Hidden] rows of InputRow elements, zeros from Inputs on, and as many biases.
+	InputWeights, Bias F32
+	InputRow           int64
+	X                  View // [Batch][Time][Inputs]
+	Y                  View // [Batch][Time][Directions·Hidden]
+	H0, C0, H, C       View // [States][Directions][Hidden], of this layer; nil: none
+	Lengths            Items
+	Rows               Items // of the state; P nil: item b has row b
 
 	Batch, Time, Directions, Hidden uint32
 	Depth                           uint32 // Hidden, rounded up to fours
@@ -24,7 +29,7 @@ type LSTM struct {
 	End                             uint32 // bits: where the state goes
 	Zeros                           uint32 // 1: Y is zero beyond an item's length
 	Vectors                         uint32 // from an item's first vector of From and To to the next's
-	_                               uint32
+	Inputs                          uint32
 }
 
 // Where an LSTM leaves its state.
@@ -70,7 +75,7 @@ func lstmClusterEntries() []Entry {
 	return all
 }
 
-// LSTMStepItems are how many items a block of the kernel for single steps takes.
+// LSTMStepItems are how many items a block of the kernels for single steps takes.
 var LSTMStepItems = []int{1, 2, 8}
 
 // lstmHeld is how many weights of each gate a thread keeps in registers at most, in fours.
@@ -87,7 +92,9 @@ func lstmEntries() []Entry {
 		})
 	}
 	for _, n := range LSTMStepItems {
-		all = append(all, Entry{Name: fmt.Sprintf("lstm_step_%d", n), Call: fmt.Sprintf("lstm::step<%d>", n), Args: LSTM{}, Threads: 128})
+		all = append(all,
+			Entry{Name: fmt.Sprintf("lstm_step_%d", n), Call: fmt.Sprintf("lstm::step<%d, false>", n), Args: LSTM{}, Threads: 128},
+			Entry{Name: fmt.Sprintf("lstm_whole_%d", n), Call: fmt.Sprintf("lstm::step<%d, true>", n), Args: LSTM{}, Threads: 128})
 	}
 	return append(all, Entry{Name: "lstm_state", Call: "lstm::copy_state", Args: StateCopy{}, Threads: 128})
 }
