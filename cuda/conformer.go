@@ -150,9 +150,18 @@ func (c *compiler) depthwise(op pass.DepthwiseConv2D, cost pass.Cost) error {
 	if op.Batch == 0 || rows == 0 || width == 0 {
 		return nil
 	}
-	name, in, group := "conformer_depthwise", s.Channels, 4
+	name, in, group, shared := "conformer_depthwise", s.Channels, 4, 0
 	if s.First {
-		name, in, group = "conformer_depthwise_first", 1, 2
+		in, group = 1, 2
+		strip := 7 * 4 * (4*width + 8) // bytes of the input rows of an output row
+		ways := []string{"conformer_depthwise_strip", "conformer_depthwise_first"}
+		if strip > 32<<10 {
+			ways = ways[1:]
+		}
+		name, _ = c.choose(fmt.Sprintf("depthwise first %d×%d×%d", op.Time, op.Frequency, s.Channels), fmt.Sprintf("%d bytes of input rows", strip), ways...)
+		if name == ways[0] && len(ways) > 1 {
+			shared = strip
+		}
 	}
 	k := c.call(name)
 	args := kernels.Depthwise{
@@ -169,7 +178,11 @@ func (c *compiler) depthwise(op pass.DepthwiseConv2D, cost pass.Cost) error {
 	} else {
 		args.Vectors = flag(s.Channels%4 == 0 && inQuads(args.X, args.Y))
 	}
-	return run(k, args, grid{ceilDiv(int(args.Units), 128), 1, 1}, 0, cost)
+	blocks := ceilDiv(int(args.Units), 128)
+	if shared > 0 {
+		blocks = op.Batch * rows * ceilDiv(int(args.Walks)*int(args.Groups), 128)
+	}
+	return run(k, args, grid{blocks, 1, 1}, shared, cost)
 }
 
 // inPairs reports whether the rows of views are aligned to two elements.

@@ -73,6 +73,15 @@ func TestConvGLUOfManyRows(t *testing.T) {
 	}
 }
 
+// Cases are not so wide that the rule reads the image where it needs it.
+func TestDepthwiseOfWideImages(t *testing.T) {
+	t.Parallel()
+	library(t, 90)
+	passtest.Config{Ops: []string{"depthwiseconv2d"}, Math: []pass.Math{pass.Exact}}.Run(t, func(t testing.TB) pass.Device {
+		return emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": "conformer_depthwise_first"}})
+	})
+}
+
 // Rows of more channels than any case has pass through the output before they are
 // normalised.
 func TestConvGLUOfManyChannels(t *testing.T) {

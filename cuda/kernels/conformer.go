@@ -45,5 +45,6 @@ var conformer = Family{"conformer", []Entry{
 	{Name: "conformer_convglu_128", Call: "conformer::convglu<128, 4, 0>", Args: ConvGLU{}, Threads: 128, Tile: [3]int{4, 256, 0}},
 	{Name: "conformer_convglu_wide", Call: "conformer::convglu_wide", Args: ConvGLU{}, Threads: 256},
 	{Name: "conformer_depthwise", Call: "conformer::depthwise", Args: Depthwise{}, Threads: 128},
+	{Name: "conformer_depthwise_strip", Call: "conformer::depthwise_strip", Args: Depthwise{}, Threads: 128, Shared: -1},
 	{Name: "conformer_depthwise_first", Call: "conformer::depthwise_first", Args: Depthwise{}, Threads: 128},
 }}

@@ -77,13 +77,11 @@ __device__ inline void depthwise(const Depthwise& a) {
 	}
 }
 
-// depthwise_first takes two channels a thread. Of the image between it makes three rows of
-// two columns for each output, from seven rows and five columns of X, which are the same
-// for all channels.
-__device__ inline void depthwise_first(const Depthwise& a) {
-	const int64_t unit = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-	if (unit >= a.Units) return;
-	const Errand e = errand<2, true>(a, unit);
+// after_first does an errand of two channels. Of the image between it makes three rows of two
+// columns for each output, from seven rows and five columns of X, which are the same for all
+// channels; quad(i, f) returns columns 4·f to 4·f + 3 of row i of the seven.
+template <class Quad>
+__device__ void after_first(const Depthwise& a, const Errand& e, Quad quad) {
 	const bool second = e.channel + 1 < a.Channels;
 	float* y = rows::at(a.Y, e.item, e.row, e.channel);
 	const auto store = [&](uint32_t f, float2 v) {
@@ -103,13 +101,8 @@ __device__ inline void depthwise_first(const Depthwise& a) {
 #pragma unroll
 	for (int i = 0; i < 20; i++) w[i] = load2(a.Weights + (int64_t)i * a.WeightsRow + e.channel);
 
-	const int64_t between = 2 * ((int64_t)a.From + e.row) - 1, line = 2 * between - 1;
+	const int64_t between = 2 * ((int64_t)a.From + e.row) - 1;
 	const uint32_t height = halved(e.length), width = halved(a.Frequency);
-	const float* x = a.X.P + (int64_t)e.item * a.X.Batch + (line - a.Held) * a.X.Row;
-	const auto sample = [&](int i, int64_t column) -> float {
-		if (line + i < 0 || line + i >= e.length || column < 0 || column >= a.Frequency) return 0.0f;
-		return x[i * a.X.Row + column];
-	};
 	float samples[7][5];
 	float2 image[3][3];
 	// make fills a column of the image between of samples from the given column on.
@@ -128,20 +121,23 @@ __device__ inline void depthwise_first(const Depthwise& a) {
 			image[i][to] = inside ? v : float2{0.0f, 0.0f};
 		}
 	};
-	const int64_t start = 4 * (int64_t)e.from;
-#pragma unroll
-	for (int i = 0; i < 7; i++) {
-#pragma unroll
-		for (int j = 0; j < 3; j++) samples[i][2 + j] = sample(i, start - 3 + j);
-	}
-	make(2, 2 * (int64_t)e.from - 1, 2);
-	for (uint32_t f = e.from; f < e.to; f++) {
+	const auto fetch = [&](int32_t f) {
 #pragma unroll
 		for (int i = 0; i < 7; i++) {
+			const float4 q = quad(i, f);
 			samples[i][0] = samples[i][4];
-#pragma unroll
-			for (int j = 1; j < 5; j++) samples[i][j] = sample(i, 4 * (int64_t)f - 1 + j);
+			samples[i][1] = q.x;
+			samples[i][2] = q.y;
+			samples[i][3] = q.z;
+			samples[i][4] = q.w;
 		}
+	};
+#pragma unroll
+	for (int i = 0; i < 7; i++) samples[i][4] = 0.0f;  // of no column that is used
+	fetch((int32_t)e.from - 1);
+	make(2, 2 * (int64_t)e.from - 1, 2);
+	for (uint32_t f = e.from; f < e.to; f++) {
+		fetch((int32_t)f);
 #pragma unroll
 		for (int i = 0; i < 3; i++) image[i][0] = image[i][2];
 		make(1, 2 * (int64_t)f, 0);
@@ -154,6 +150,51 @@ __device__ inline void depthwise_first(const Depthwise& a) {
 		}
 		store(f, {v.x + w[9].x, v.y + w[9].y});
 	}
+}
+
+// A Strip is the seven rows of X that a row of the output comes from.
+struct Strip {
+	const float* x;
+	int64_t line, row, length, frequency;
+
+	__device__ Strip(const Depthwise& a, const Errand& e)
+	    : line(4 * ((int64_t)a.From + e.row) - 3), row(a.X.Row), length(e.length), frequency(a.Frequency) {
+		x = a.X.P + (int64_t)e.item * a.X.Batch + (line - a.Held) * row;
+	}
+	__device__ float at(int i, int64_t column) const {
+		if (line + i < 0 || line + i >= length || column < 0 || column >= frequency) return 0.0f;
+		return x[i * row + column];
+	}
+};
+
+// depthwise_first reads X where it needs it, for images that are very wide.
+__device__ inline void depthwise_first(const Depthwise& a) {
+	const int64_t unit = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	if (unit >= a.Units) return;
+	const Errand e = errand<2, true>(a, unit);
+	const Strip strip(a, e);
+	after_first(a, e, [&](int i, int32_t f) {
+		const int64_t column = 4 * (int64_t)f;
+		return float4{strip.at(i, column), strip.at(i, column + 1), strip.at(i, column + 2), strip.at(i, column + 3)};
+	});
+}
+
+// depthwise_strip copies the seven rows to shared memory first, with zeros around them. A
+// block has errands of one output row, as many blocks as that has a row.
+__device__ inline void depthwise_strip(const Depthwise& a) {
+	const uint32_t each = a.Groups * a.Walks, blocks = ceil_div(each, blockDim.x);
+	const int64_t row = blockIdx.x / blocks;
+	const uint32_t number = blockIdx.x % blocks * blockDim.x + threadIdx.x;
+	const Errand e = errand<2, true>(a, row * each + min(number, each - 1));
+	float* strip = dynamic_shared<float>();  // [7][pitch], from column −4 on
+	const uint32_t pitch = 4 * a.Width + 8;
+	if (e.live) {
+		const Strip from(a, e);
+		for (uint32_t i = threadIdx.x; i < 7 * pitch; i += blockDim.x) strip[i] = from.at((int)(i / pitch), (int64_t)(i % pitch) - 4);
+	}
+	__syncthreads();
+	if (number >= each) return;
+	after_first(a, e, [&](int i, int32_t f) { return load4(strip + i * pitch + 4 * f + 4); });
 }
 
 }  // namespace conformer
