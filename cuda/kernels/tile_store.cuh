@@ -94,7 +94,10 @@ __device__ inline void apply_heavy(Epilogue e, float (&v)[4], const float (&befo
 		return;
 	default:
 #pragma unroll
-		for (int i = 0; i < 4; i++) v[i] = gelu(v[i]) + (e.Kind == KindGELUResidual ? before[i] : 0.0f);
+		for (int i = 0; i < 4; i++) {
+			const float g = gelu(v[i]);
+			v[i] = e.Kind == KindGELUResidual ? before[i] + g : g;
+		}
 	}
 }
 
