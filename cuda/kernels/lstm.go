@@ -92,9 +92,16 @@ func lstmEntries() []Entry {
 		})
 	}
 	for _, n := range LSTMStepItems {
-		all = append(all,
-			Entry{Name: fmt.Sprintf("lstm_step_%d", n), Call: fmt.Sprintf("lstm::step<%d, false>", n), Args: LSTM{}, Threads: 128},
-			Entry{Name: fmt.Sprintf("lstm_whole_%d", n), Call: fmt.Sprintf("lstm::step<%d, true>", n), Args: LSTM{}, Threads: 128})
+		resident := 4
+		if n == 8 {
+			resident = 2
+		}
+		for _, way := range [][2]string{{"step", "false"}, {"whole", "true"}} {
+			all = append(all, Entry{
+				Name: fmt.Sprintf("lstm_%s_%d", way[0], n), Call: fmt.Sprintf("lstm::step<%d, %s>", n, way[1]),
+				Args: LSTM{}, Threads: 128, Resident: resident,
+			})
+		}
 	}
 	return append(all, Entry{Name: "lstm_state", Call: "lstm::copy_state", Args: StateCopy{}, Threads: 128})
 }
