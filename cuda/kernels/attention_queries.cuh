@@ -87,21 +87,25 @@ struct QueryRows {
 		const int t = lane_id() % 4;
 		float v[2][Steps][4], up[2];
 		shared = at;
+		const bool pairs = is_aligned(view.P, 8) && ((view.Row | view.Batch) & 1) == 0;
 #pragma unroll
 		for (int r = 0; r < 2; r++) {
 			const int i = row + 8 * r;
 			const bool live = i < s.queries;
 			const float* p = live ? s.row_of(view, i) : nullptr;
-			const bool pairs = is_aligned(p, 8);
 			float most = 0.0f;
+			if (pairs) {
 #pragma unroll
-			for (int step = 0; step < Steps; step++) {
+				for (int h = 0; h < 2 * Steps; h++) {
+					const bool has = live && 8 * h + 2 * t < s.dim;
+					const float2 x = has ? load2(p + 8 * h + 2 * t) : float2{0.0f, 0.0f};
+					v[r][h / 2][h % 2 * 2] = x.x, v[r][h / 2][h % 2 * 2 + 1] = x.y;
+				}
+			} else {
 #pragma unroll
-				for (int h = 0; h < 2; h++) {
-					const int k = step * 16 + h * 8 + 2 * t;
-					float2 x = {0.0f, 0.0f};
-					if (live && k < s.dim) x = pairs ? load2(p + k) : float2{p[k], p[k + 1]};
-					v[r][step][2 * h] = x.x, v[r][step][2 * h + 1] = x.y;
+				for (int h = 0; h < 4 * Steps; h++) {
+					const int k = h / 2 * 8 + 2 * t + h % 2;
+					v[r][h / 4][h % 4] = live && k < s.dim ? p[k] : 0.0f;
 				}
 			}
 #pragma unroll
@@ -218,7 +222,7 @@ struct Weights {
 			const float from = next == unseen() ? 0.0f : next;
 			fade[r] = weight_of(base[r] - from);
 			base[r] = next;
-			float total = sum[r] * fade[r];
+			float total = 0.0f;
 #pragma unroll
 			for (int b = 0; b < Blocks; b++) {
 				float part[2] = {};
@@ -235,7 +239,9 @@ struct Weights {
 				const float lift = Blocks > 1 ? weight_of(-shift[b]) : 1.0f;
 				total = fmaf(part[0] + part[1], lift, total);
 			}
-			sum[r] = total;
+			// All lanes of a query have its sum: exchanged here, so that the compiler does not put
+			// off the weights until what waits for other products is over.
+			sum[r] = fmaf(sum[r], fade[r], warp_sum<4>(total));
 		}
 	}
 
@@ -243,8 +249,7 @@ struct Weights {
 	__device__ void shares(float (&share)[2]) const {
 #pragma unroll
 		for (int r = 0; r < 2; r++) {
-			const float total = warp_sum<4>(sum[r]);
-			share[r] = total == 0.0f ? 0.0f : 1.0f / total;
+			share[r] = sum[r] == 0.0f ? 0.0f : 1.0f / sum[r];
 		}
 	}
 };

@@ -151,11 +151,11 @@ __device__ void flash_wide(const Attention& a) {
 		if (lane_id() == 0) mbarrier_arrive(&barriers.keys_free[0]);
 		soften(0);
 		T::pack(p, s, weights.used);
+		if (steps > 1) mbarrier_wait(&barriers.keys[1 % Stages], 1 / Stages % 2);
 	}
 	for (int i = 1; i < steps; i++) {
 		const int stage = i % Stages, before = (i - 1) % Stages;
 		take_factors(i);
-		mbarrier_wait(&barriers.keys[stage], i / Stages % 2);
 		mbarrier_wait(&barriers.values[before], (i - 1) / Stages % 2);
 		if (Turns) barrier_sync(1 + group, 256);
 		wgmma_fence();
@@ -166,6 +166,9 @@ __device__ void flash_wide(const Attention& a) {
 		wgmma_keep(s[0]), wgmma_keep(s[1]);
 		if (lane_id() == 0) mbarrier_arrive(&barriers.keys_free[stage]);
 		soften(i);
+		// The compiler would wait for the sums before it weighs, were there no loop between.
+		wgmma_keep(s[0]), wgmma_keep(s[1]);
+		if (i + 1 < steps) mbarrier_wait(&barriers.keys[(i + 1) % Stages], (i + 1) / Stages % 2);
 		wgmma_wait<0>();
 		wgmma_keep(o);
 		if (lane_id() == 0) mbarrier_arrive(&barriers.values_free[before]);
