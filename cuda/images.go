@@ -72,6 +72,9 @@ func (m *images) tier() string {
 	return m.chosen.Name
 }
 
+// wait reports whether the kernels wait by themselves for what they depend on.
+func (m *images) wait() bool { return m.chosen.Waits() }
+
 // has reports whether the tier has a kernel and the device the shared memory that it takes.
 func (m *images) has(name string) bool {
 	p, ok := m.table[name]

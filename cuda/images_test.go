@@ -223,3 +223,44 @@ func TestImagesShareMemory(t *testing.T) {
 		require.NotZero(t, n)
 	}
 }
+
+// eager is a driver of tests that counts the edges along which kernels are launched early.
+type eager struct {
+	hostDriver
+	edges int
+}
+
+func (e *eager) AddKernel(g driver.Graph, l driver.Launch, edges []driver.Edge) (driver.Node, error) {
+	for _, edge := range edges {
+		if edge.Programmatic {
+			e.edges++
+		}
+	}
+	return e.hostDriver.AddKernel(g, l, edges)
+}
+
+// Kernels are launched early only if they wait by themselves, which those compiled from PTX
+// do not, not even on a device that could.
+func TestEarlyLaunches(t *testing.T) {
+	for tier, want := range map[string]int{"sm_90a": 1, "ptx_80": 0} {
+		drv := &eager{hostDriver: hostDriver{drivertest.New(drivertest.Config{})}}
+		cfg, err := Config{Tier: tier}.resolve()
+		require.NoError(t, err)
+		dev, err := open(t.Context(), drv, cfg)
+		require.NoError(t, err)
+		ses, err := dev.NewSession(pass.SessionConfig{})
+		require.NoError(t, err)
+		_, err = ses.Record(t.Context(), pass.RecordOptions{}, func(p pass.Pass) {
+			x := p.Temp(pass.F32, 64)
+			p.Do(pass.Fill{To: x.View(), Rows: 1, Cols: 64, Value: 1})
+			p.Do(pass.Fill{To: x.View(), Rows: 1, Cols: 32, Value: 2})
+			p.Output(x.View(), 1)
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, drv.edges, tier)
+		i := slices.IndexFunc(dev.Info().Variants, func(v pass.Variant) bool { return v.Name == "programmatic launch" })
+		require.GreaterOrEqual(t, i, 0)
+		require.Equal(t, want == 1, dev.Info().Variants[i].Used, tier)
+		require.NoError(t, dev.Close())
+	}
+}

@@ -20,8 +20,12 @@ func (d *device) variants() []pass.Variant {
 	all := []pass.Variant{
 		{Name: "kernels", Used: true, Reason: d.kernels.tier()},
 		unit("tensor cores", 75, "products of F16 parts, sums in F32"),
-		unit("programmatic launch", 90, "a kernel is on its way before the one that it waits for is done"),
 	}
+	early := pass.Variant{Name: "programmatic launch", Used: d.kernels.wait(), Reason: "a kernel is on its way before the one that it waits for is done"}
+	if !early.Used {
+		early.Reason = "the loaded kernels do not wait by themselves: " + d.kernels.tier()
+	}
+	all = append(all, early)
 	hopper := pass.Variant{Name: "warpgroup products", Used: d.kernels.has(kernels.WideShapes[0].Name()), Reason: "asynchronous products fed by bulk tensor copies"}
 	if !hopper.Used {
 		hopper.Reason = "the loaded kernels have none: " + d.kernels.tier()

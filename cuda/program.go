@@ -140,7 +140,7 @@ func (p *program) graph(launches []launch) (driver.Exec, error) {
 		}
 		// A kernel waits for what it depends on by itself, and every kernel does, so
 		// that all that came before the one is done as well.
-		if len(edges) == 1 && p.s.d.attributes.capability >= 90 {
+		if len(edges) == 1 && p.s.d.kernels.wait() {
 			edges[0].Programmatic = true
 		}
 		if nodes[i], err = drv.AddKernel(g, launches[i].driver(), edges); err != nil {

@@ -76,6 +76,13 @@ func TestTiers(t *testing.T) {
 		}
 		return names
 	}
+	var waits []string
+	for _, tier := range kernels.Tiers() {
+		if tier.Waits() {
+			waits = append(waits, tier.Name)
+		}
+	}
+	require.Equal(t, []string{"sm_90a", "sm_100", "sm_120"}, waits)
 	require.Len(t, has(kernels.Entry{}), 9)
 	require.Equal(t, []string{"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120", "ptx_80"}, has(kernels.Entry{From: 80}))
 	require.Equal(t, []string{"sm_90a", "sm_100", "sm_120"}, has(kernels.Entry{From: 90}))

@@ -50,6 +50,11 @@ func (t Tier) Runs(capability int) bool {
 	return capability/10 == t.Capability/10 && capability >= t.Capability
 }
 
+// Waits reports whether kernels of the tier wait by themselves for those that they depend
+// on, so that they may be launched before those are done. It takes instructions of 9.0,
+// which PTX for older devices has not, wherever it runs.
+func (t Tier) Waits() bool { return !t.PTX && t.Capability >= 90 }
+
 // Has reports whether an entry is compiled for the tier.
 func (t Tier) Has(e Entry) bool {
 	if e.Exact {
