@@ -181,7 +181,7 @@ struct Wide {
 			}
 			__syncwarp();
 			const uint32_t end = min((uint32_t)RoomRows, a.ItemRows > first ? a.ItemRows - first : 0);
-			store_rows<2, (TileColumns > 192 ? 2 : 4)>(
+			store_rows<2, (TileColumns > 192 ? 1 : 4)>(
 			    a, quad_of(a, p.column + c + inRoom), lane_id() / 16, end,
 			    [&](uint32_t i) { return row_of(a, p.item, first + i); }, [&](uint32_t i) { return load4(mine + at(i, inRoom)); });
 			__syncwarp();

@@ -21,15 +21,14 @@ __device__ inline bool counts(const Tile& a, uint32_t item, uint32_t row) {
 // A Row is where the results of a row go.
 struct Row {
 	float* c;  // nullptr: not a row of the product
-	const float* residual;
+	uint32_t item, within;
 	float scale;
 	bool counts;
 };
 
 // row_of returns where the results of a row of an item go.
 __device__ inline Row row_of(const Tile& a, uint32_t item, uint32_t within) {
-	Row r{a.C.P + item * a.C.Batch + within * a.C.Row, nullptr, 1.0f, true};
-	if (a.Residual.P != nullptr) r.residual = a.Residual.P + item * a.Residual.Batch + within * a.Residual.Row;
+	Row r{a.C.P + item * a.C.Batch + within * a.C.Row, item, within, 1.0f, true};
 	r.scale = a.AScale[a.ScaleRows == 1 ? item * a.ItemRows + within : item];
 	r.counts = counts(a, item, within);
 	return r;
@@ -37,7 +36,7 @@ __device__ inline Row row_of(const Tile& a, uint32_t item, uint32_t within) {
 
 // row_of does so for a row of the product, if it has that many.
 __device__ inline Row row_of(const Tile& a, uint32_t row) {
-	if (row >= a.Rows) return {nullptr, nullptr, 1.0f, true};
+	if (row >= a.Rows) return {nullptr, 0, 0, 1.0f, true};
 	const uint32_t item = row / a.ItemRows;
 	return row_of(a, item, row - item * a.ItemRows);
 }
@@ -129,7 +128,9 @@ __device__ inline void store(const Tile& a, const Row& r, const Quad& q, bool ve
 		if (q.dual >> i & 1) {
 			c[(int64_t)i + a.DualShift] = r.counts ? v[i] + a.Dual[q.column + i - a.DualFrom] : 0.0f;
 		}
-		if (r.residual != nullptr && i < left) v[i] += r.residual[q.column + i];
+		if (a.Residual.P != nullptr && i < left) {
+			v[i] += a.Residual.P[r.item * a.Residual.Batch + r.within * a.Residual.Row + q.column + i];
+		}
 		v[i] += q.bias[i];
 		if (Light) v[i] = apply_light(a.Epilogue, v[i], w[i]);
 	}
@@ -165,7 +166,7 @@ __device__ inline void store_rows(const Tile& a, const Quad& q, uint32_t first, 
 		float4 was[Several];
 #pragma unroll
 		for (int j = 0; j < Several; j++) {
-			r[j] = {nullptr, nullptr, 1.0f, true};
+			r[j] = {nullptr, 0, 0, 1.0f, true};
 			if (i + j * Step < end) r[j] = row(i + j * Step);
 			was[j] = before(a, r[j], q, vectors);
 		}
