@@ -32,15 +32,13 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 	}
 	l := stepLayout(p.in, p.taps)
 	rule, ways := convWays(height*width, l.depth(), p.out)
-	if c.imagesConv2D(op, p) {
-		images := imageWays(op, p.out)
-		// One launch, with no operand in memory: that pays much earlier. Channels are
-		// multiplied 32 at a time.
-		if p.in < 16 || float64(height*width)*float64(l.depth())*float64(p.out) < 2<<20 {
-			ways = slices.Concat([]string{"direct", "tiles"}, images)
-		} else {
-			ways = append(images, "tiles", "direct")
-		}
+	images := imageWays(c.imageShapes(op, p), imageTiles(op), p.out)
+	// One launch, with no operand in memory: that pays much earlier. Channels are
+	// multiplied 32 at a time.
+	if p.in < 16 || float64(height*width)*float64(l.depth())*float64(p.out) < 2<<20 {
+		ways = slices.Concat([]string{"direct", "tiles"}, imageNames(images))
+	} else {
+		ways = slices.Concat(imageNames(images), ways)
 	}
 	way, why := c.choose(fmt.Sprintf("conv2d %s %d×%d×%dto%d k%ds%d %v", c.mathName(), height, width, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
 	switch way {
@@ -48,27 +46,47 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 		return c.conv2dDirect(op, p, width, why, cost)
 	case "tiles":
 		return c.conv2dTiles(op, p, l, width, cost)
-	case "image of 64 channels":
-		return c.conv2dImage(op, p, l, 64, why, cost)
 	}
-	return c.conv2dImage(op, p, l, 32, why, cost)
+	return c.conv2dImage(op, p, l, images[slices.Index(imageNames(images), way)], why, cost)
 }
 
-// imagesConv2D reports whether a kernel computes a Conv2D from the image as it is. Of exact
-// weights it wants both parts, which those that are stored as halves do not have.
-func (c *compiler) imagesConv2D(op pass.Conv2D, p *convParam) bool {
-	return (p.taps == 9 || op.Stride == 2) && (c.fast || p.typ == pass.F32) && c.has(kernels.ConvImageShape{Size: 3, Stride: 1, Columns: 32, Products: 1}.Name())
+// imageShapes returns the kernels that compute a Conv2D from the image as it is. Of exact
+// weights they want both parts, which those that are stored as halves do not have.
+func (c *compiler) imageShapes(op pass.Conv2D, p *convParam) []kernels.ConvImageShape {
+	products := 3
+	if c.fast {
+		products = 1
+	}
+	size := op.W.Shape().(pass.Conv2DShape).Size
+	return slices.DeleteFunc(kernels.ConvImageShapes(), func(s kernels.ConvImageShape) bool {
+		return s.Size != size || s.Stride != op.Stride || s.Products != products || !c.fast && p.typ != pass.F32 || !c.has(s.Name())
+	})
 }
 
-// imageWays names the channels of blocks, the rule's choice first: as many as leave enough
-// blocks. All give the same bits.
-func imageWays(op pass.Conv2D, channels int) []string {
-	const enough = 120 // blocks that keep a large GPU busy
-	ways := []string{"image of 32 channels", "image of 64 channels"}
-	if channels > 32 && imageTiles(op)*ceilDiv(channels, 64) >= enough {
-		slices.Reverse(ways)
+// imageWays sorts kernels by the rule's choice: those of the most channels in a block that
+// leave enough blocks come first. All give the same bits.
+func imageWays(shapes []kernels.ConvImageShape, tiles, channels int) []kernels.ConvImageShape {
+	rank := func(s kernels.ConvImageShape) int {
+		enough := 120 // blocks that keep a large GPU busy
+		if s.Columns > 64 {
+			enough = 500 // large blocks waste more where they do not come out even
+		}
+		if s.Columns > 32 && (s.Columns >= 2*channels || tiles*ceilDiv(channels, s.Columns) < enough) {
+			return s.Columns
+		}
+		return -s.Columns
 	}
-	return ways
+	slices.SortFunc(shapes, func(a, b kernels.ConvImageShape) int { return rank(a) - rank(b) })
+	return shapes
+}
+
+// imageNames names ways.
+func imageNames(shapes []kernels.ConvImageShape) []string {
+	var names []string
+	for _, s := range shapes {
+		names = append(names, fmt.Sprintf("image of %d channels", s.Columns))
+	}
+	return names
 }
 
 // imageTiles returns how many tiles the wanted output lines have, of all items.
@@ -82,16 +100,11 @@ func imageDown(op pass.Conv2D) int {
 	return (op.Out.To-1)/kernels.ConvImageLines - op.Out.From/kernels.ConvImageLines + 1
 }
 
-// conv2dImage emits a Conv2D as one launch on tensor cores, whose blocks compute so many
-// channels.
-func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, columns int, why string, cost pass.Cost) error {
+// conv2dImage emits a Conv2D as one launch on tensor cores.
+func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, shape kernels.ConvImageShape, why string, cost pass.Cost) error {
 	w, err := p.rows(context.Background(), l, !c.fast)
 	if err != nil {
 		return err
-	}
-	shape := kernels.ConvImageShape{Size: op.W.Shape().(pass.Conv2DShape).Size, Stride: op.Stride, Columns: columns, Products: 1}
-	if !c.fast {
-		shape.Products = 3
 	}
 	_, width := op.Size()
 	pixels := op.Out.Len() * width
@@ -105,7 +118,7 @@ func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, colum
 		Columns: uint32(p.out), In: uint32(p.in), Padded: uint32(l.width), ReLU: flag(op.ReLU),
 	}
 	args.Vectors = flag(inQuads(args.X)) | flag(inPairs(args.Y, args.Residual))<<1
-	blocks := imageTiles(op) * ceilDiv(p.out, columns)
+	blocks := imageTiles(op) * ceilDiv(p.out, shape.Columns)
 	return run(k.because("%d blocks; %s", blocks, why), args, grid{blocks, 1, 1}, shape.Shared(), cost)
 }
 

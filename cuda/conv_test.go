@@ -2,10 +2,12 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
+	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/cpu"
 	"github.com/tandem-gpu/tandem/pass/passtest"
@@ -30,11 +32,15 @@ func TestConvolutionsOnTensorCores(t *testing.T) {
 }
 
 func TestConvolutionsOfImages(t *testing.T) {
-	for _, way := range []string{"image of 32 channels", "image of 64 channels"} {
+	for way, math := range map[string][]pass.Math{
+		"image of 32 channels":  {pass.Exact},
+		"image of 64 channels":  {pass.Exact, pass.Fast},
+		"image of 128 channels": {pass.Fast},
+	} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			library(t, 90)
-			passtest.Config{Ops: []string{"conv2d"}}.Run(t, func(t testing.TB) pass.Device {
+			passtest.Config{Ops: []string{"conv2d"}, Math: math}.Run(t, func(t testing.TB) pass.Device {
 				return emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": way}})
 			})
 		})
@@ -43,17 +49,23 @@ func TestConvolutionsOfImages(t *testing.T) {
 
 func TestImageWays(t *testing.T) {
 	t.Parallel()
+	shapes := func(products int) []kernels.ConvImageShape {
+		return slices.DeleteFunc(kernels.ConvImageShapes(), func(s kernels.ConvImageShape) bool {
+			return s.Size != 3 || s.Stride != 1 || s.Products != products
+		})
+	}
 	for _, c := range []struct {
-		batch, height, width, channels int
-		want                           string
+		batch, height, width, channels, products int
+		want                                     []string
 	}{
-		{1, 80, 998, 32, "image of 32 channels"},  // no more channels than that
-		{1, 40, 499, 64, "image of 64 channels"},  // 160 tiles
-		{1, 20, 250, 128, "image of 32 channels"}, // 40 tiles twice are few
-		{32, 20, 250, 128, "image of 64 channels"},
+		{1, 80, 998, 32, 1, []string{"image of 32 channels", "image of 64 channels", "image of 128 channels"}},   // no more channels than that
+		{1, 40, 499, 64, 1, []string{"image of 64 channels", "image of 32 channels", "image of 128 channels"}},   // 160 tiles
+		{1, 20, 250, 128, 1, []string{"image of 32 channels", "image of 64 channels", "image of 128 channels"}},  // 40 tiles twice are few
+		{32, 20, 250, 128, 1, []string{"image of 128 channels", "image of 64 channels", "image of 32 channels"}}, // 1,280 tiles
+		{32, 20, 250, 128, 3, []string{"image of 64 channels", "image of 32 channels"}},
 	} {
 		op := pass.Conv2D{Batch: c.batch, Height: c.height, Width: c.width, Stride: 1, Out: pass.Span{To: c.height}}
-		require.Equal(t, c.want, imageWays(op, c.channels)[0], "%+v", c)
+		require.Equal(t, c.want, imageNames(imageWays(shapes(c.products), imageTiles(op), c.channels)), "%+v", c)
 	}
 	// Lines 3 to 8 are of three tiles: tiles begin at multiples of four, wherever a part does.
 	require.Equal(t, 3, imageDown(pass.Conv2D{Out: pass.Span{From: 3, To: 9}}))

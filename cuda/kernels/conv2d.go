@@ -69,18 +69,32 @@ func (s ConvImageShape) Shared() int {
 	return depth * (4*pixels + 2*parts*(pixels+ring*s.Columns))
 }
 
-func imageEntries() []Entry {
-	var all []Entry
+// ConvImageShapes are those that there are. With split operands the sums of 128 channels do
+// not fit a thread's registers.
+func ConvImageShapes() []ConvImageShape {
+	all := []ConvImageShape{{Size: 3, Stride: 1, Columns: 128, Products: 1}}
 	for _, s := range []ConvImageShape{{Size: 3, Stride: 1}, {Size: 3, Stride: 2}, {Size: 1, Stride: 2}} {
 		for _, s.Columns = range []int{32, 64} {
 			for _, s.Products = range []int{1, 3} {
-				all = append(all, Entry{
-					Name: s.Name(), Call: fmt.Sprintf("conv2d::image<%d, %d, %d, %d>", s.Size, s.Stride, s.Columns, s.Products), Args: ConvImage{},
-					Threads: 128, Resident: map[int]int{1: 4, 3: 2}[s.Products], Shared: s.Shared(),
-					Tile: [3]int{ConvImageLines * ConvImageWidth, s.Columns, 0}, From: 80,
-				})
+				all = append(all, s)
 			}
 		}
+	}
+	return all
+}
+
+func imageEntries() []Entry {
+	var all []Entry
+	for _, s := range ConvImageShapes() {
+		resident := 4
+		if s.Products > 1 || s.Columns > 64 {
+			resident = 2
+		}
+		all = append(all, Entry{
+			Name: s.Name(), Call: fmt.Sprintf("conv2d::image<%d, %d, %d, %d>", s.Size, s.Stride, s.Columns, s.Products), Args: ConvImage{},
+			Threads: 128, Resident: resident, Shared: s.Shared(),
+			Tile: [3]int{ConvImageLines * ConvImageWidth, s.Columns, 0}, From: 80,
+		})
 	}
 	return all
 }
