@@ -5,6 +5,16 @@
 // written down. `make kernels` generates from it the C++ structs of the parameters and
 // the exported functions, compiles them for every architecture, and writes a manifest
 // of what came out; the host launches by the same table.
+//
+// Sources use the machine only through wrappers: device.cuh has those that every kernel
+// needs, fragment.cuh matrix units and asynchronous copies, sm90.cuh and wgmma.cuh what
+// capability 9.0 adds, epilogue.cuh the epilogues. Each wrapper has a second form in
+// package emulate, in which `make cuda-emulated` compiles the same sources for the host:
+// a kernel is proven there before a GPU sees it.
+//
+// Images are compiled for [Tiers], and which of those a device uses is decided by [Best].
+// They are committed with the sources: tests compare digests, parameters and registers, so
+// that a kernel that was changed without `make kernels` is found where there is no compiler.
 package kernels
 
 // A Family is the kernels of one source file: linear.cu, norm.cu.
