@@ -11,12 +11,12 @@ import (
 
 // chooser knows what was measured, and remembers what it was asked.
 type chooser struct {
-	forced map[string]string // by Config
-	file   map[string]tune.Pin
-	table  map[string]tune.Pin
+	file  map[string]tune.Pin
+	table map[string]tune.Pin
 
-	mu    sync.Mutex
-	asked map[string]Boundary
+	mu     sync.Mutex
+	forced map[string]string // by Config, and then by Force
+	asked  map[string]Boundary
 }
 
 // A Boundary is work that there are several ways to compute.
@@ -42,18 +42,32 @@ func (c *compiler) choose(boundary, rule string, names ...string) (name, evidenc
 	if pin, ok := h.file[boundary]; ok && slices.Contains(names, pin.Choice) {
 		name, evidence = pin.Choice, fmt.Sprintf("measured here: %.3g us, the rule's %.3g us", pin.Seconds*1e6, pin.Rule*1e6)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, key := range []string{"", boundary} {
 		if forced, ok := h.forced[key]; ok && slices.Contains(names, forced) {
 			name, evidence = forced, "forced"
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.asked == nil {
 		h.asked = map[string]Boundary{}
 	}
 	h.asked[boundary] = Boundary{Name: boundary, Ways: slices.Clone(names), Choice: name, Because: evidence}
 	return name, evidence
+}
+
+// force sets a way at a boundary, or unsets it.
+func (h *chooser) force(boundary, way string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if way == "" {
+		delete(h.forced, boundary)
+		return
+	}
+	if h.forced == nil {
+		h.forced = map[string]string{}
+	}
+	h.forced[boundary] = way
 }
 
 // boundaries returns what the device was asked to choose so far, by name.

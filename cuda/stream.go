@@ -120,13 +120,7 @@ func (s *stream) place(plan *backend.Plan, sizes [][]int) (offsets []int, inputs
 	return offsets, inputs, temps, bytes, s.arena.grow(uint64(bytes))
 }
 
-// join and leave count the programs; the memory of the last one is given up.
-func (s *stream) join() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.programs++
-}
-
+// leave takes a program off the count; when the last one is gone, so is the memory.
 func (s *stream) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

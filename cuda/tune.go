@@ -12,6 +12,9 @@ import (
 type Tunable interface {
 	// Boundaries returns the choices that the device has made so far, by name.
 	Boundaries() []Boundary
+	// Force makes recordings that are made from now on take a way at a boundary, if it has
+	// that way, whatever was measured; the empty way undoes it.
+	Force(boundary, way string)
 	// TuneKey returns on what measurements on this device are made.
 	TuneKey() TuneKey
 }
@@ -27,6 +30,10 @@ type (
 // without an error that is within its bound, is refused.
 func WriteTuneFile(w io.Writer, f TuneFile) error { return tune.Write(w, f) }
 
+// ReadTuneFile reads what [WriteTuneFile] wrote, on whatever device. A file with one row
+// that is wrong is refused as a whole.
+func ReadTuneFile(r io.Reader) (TuneFile, error) { return tune.Read(r) }
+
 // opened is a device with its hardware at hand.
 type opened struct {
 	pass.Device
@@ -35,6 +42,9 @@ type opened struct {
 
 // Boundaries implements Tunable.
 func (o opened) Boundaries() []Boundary { return o.hw.choices.boundaries() }
+
+// Force implements Tunable.
+func (o opened) Force(boundary, way string) { o.hw.choices.force(boundary, way) }
 
 // TuneKey implements Tunable.
 func (o opened) TuneKey() TuneKey { return o.hw.key() }
