@@ -13,21 +13,36 @@ type melParam struct {
 	*memory
 	shape   pass.MelShape
 	radices []int // of the transform of half the length
+	floats  int   // of a number of the tables: 2 if twofold
 }
 
-func (p *melParam) window() int { return 2 * p.shape.FFT }
-func (p *melParam) bank() int   { return p.window() + p.shape.Frame }
+func (p *melParam) window() int { return 2 * p.floats * p.shape.FFT }
+func (p *melParam) bank() int   { return p.window() + p.floats*p.shape.Frame }
 
-// loadMel lays out the tables of a front end. Turns are computed in float64.
+// put writes the number i of the table that begins at a word.
+func (p *melParam) put(words []uint32, table, i int, v float64) {
+	high := float32(v)
+	words[table+p.floats*i] = math.Float32bits(high)
+	if p.floats > 1 {
+		words[table+p.floats*i+1] = math.Float32bits(float32(v - float64(high)))
+	}
+}
+
+// loadMel lays out the tables of a front end, which are computed in float64.
 func (d *device) loadMel(ctx context.Context, w pass.MelWeights, s pass.MelShape) (backend.Memory, error) {
-	p := &melParam{shape: s, radices: radicesOf(s.FFT / 2)}
+	p := &melParam{shape: s, radices: radicesOf(s.FFT / 2), floats: 1}
+	gain := 1.0
+	if s.PreEmphasis != 0 && s.FFT <= melTwofoldLongest {
+		p.floats, gain = 2, float64(s.Gain)
+	}
 	words := make([]uint32, p.bank()+3*s.Mels)
 	for i := range s.FFT {
-		sine, cosine := math.Sincos(2 * math.Pi * float64(i) / float64(s.FFT))
-		words[2*i], words[2*i+1] = math.Float32bits(float32(cosine)), math.Float32bits(float32(sine))
+		sine, cosine := math.Sincos(-2 * math.Pi * float64(i) / float64(s.FFT))
+		p.put(words, 0, 2*i, cosine)
+		p.put(words, 0, 2*i+1, sine)
 	}
 	for i, v := range w.Window {
-		words[p.window()+i] = math.Float32bits(v)
+		p.put(words, p.window(), i, gain*float64(v))
 	}
 	bins := s.FFT/2 + 1
 	for m := range s.Mels {

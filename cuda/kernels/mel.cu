@@ -12,18 +12,25 @@ struct Clip {
 	float gain, emphasis;
 
 	// inside returns a sample that is there, as are those of a whole frame in most cases.
-	__device__ float inside(int64_t i) const {
-		float v = x[i];
+	__device__ void inside(int64_t i, float& v) const {
+		v = x[i];
 		if (emphasis != 0.0f && i > 0) v = fmaf(-emphasis, x[i - 1], v);
-		return v * gain;
+		v *= gain;
 	}
 
-	__device__ float at(int64_t i) const {
+	// The same without gain, which is among the factors of the window.
+	__device__ void inside(int64_t i, Pair& v) const {
+		v = {x[i], 0.0f};
+		if (emphasis != 0.0f && i > 0) v = v + Pair{-emphasis, 0.0f} * Pair{x[i - 1], 0.0f};
+	}
+
+	template <class T>
+	__device__ void at(int64_t i, T& v) const {
 		if (reflect) {
 			if (i < 0) i = -i;
 			if (i >= length) i = 2 * (length - 1) - i;
 		}
-		return i < 0 || i >= length ? 0.0f : inside(i);
+		if (i >= 0 && i < length) inside(i, v);
 	}
 };
 
@@ -37,46 +44,77 @@ __device__ inline float logarithm(const Mel& a, float v) {
 	return v;
 }
 
+// What load asks of numbers of a kind: 0, the mean of a frame by sums of its lanes, and a
+// sample less its mean and a part of the one before it.
+__device__ inline float mean_of(float sum, uint32_t count) { return warp_sum(sum) / (float)count; }
+__device__ inline float emphasised(float v, float before, float mean, float by) { return fmaf(-by, before - mean, v - mean); }
+
+__device__ inline Pair mean_of(Pair sum, uint32_t count) {
+#pragma unroll
+	for (int mask = 16; mask > 0; mask /= 2) sum = sum + Pair{shfl_xor(sum.high, mask), shfl_xor(sum.low, mask)};
+	const float n = (float)count, mean = sum.high / n;
+	return {mean, (fmaf(-mean, n, sum.high) + sum.low) / n};
+}
+__device__ inline Pair emphasised(Pair v, Pair before, Pair mean, float by) {
+	return (v + -mean) + Pair{-by, 0.0f} * (before + -mean);
+}
+
 // load fills pool with a frame: windowed samples in pairs, and zeros. raw holds them as
 // they come.
-__device__ inline void load(const Mel& a, float2* pool, float* raw, const Clip& clip, int64_t first) {
+template <class V, class T>
+__device__ void load(const Mel& a, V* pool, T* raw, const Clip& clip, int64_t first) {
 	const bool inside = first >= 0 && first + a.Frame <= clip.length;
-	float sum = 0.0f;
+	T sum = {};
 	for (uint32_t from = lane_id(); from < a.Frame; from += 4 * 32) {
-		float v[4];
+		T v[4] = {};
 #pragma unroll
 		for (uint32_t i = 0; i < 4; i++) {
 			const uint32_t at = from + 32 * i;
-			v[i] = at >= a.Frame ? 0.0f : inside ? clip.inside(first + at) : clip.at(first + at);
+			if (at >= a.Frame) continue;
+			if (inside) {
+				clip.inside(first + at, v[i]);
+			} else {
+				clip.at(first + at, v[i]);
+			}
 		}
 #pragma unroll
 		for (uint32_t i = 0; i < 4; i++)
 			if (from + 32 * i < a.Frame) raw[from + 32 * i] = v[i];
-		sum += (v[0] + v[1]) + (v[2] + v[3]);
+		sum = sum + ((v[0] + v[1]) + (v[2] + v[3]));
 	}
 	__syncwarp();
-	const float mean = a.PerFrame ? warp_sum(sum) / (float)a.Frame : 0.0f;
-	const float* window = reinterpret_cast<const float*>(a.Tables + a.Window);
+	T mean = {};
+	if (a.PerFrame) mean = mean_of(sum, a.Frame);
+	const T* window = reinterpret_cast<const T*>(a.Tables + a.Window);
 	const auto sample = [&](uint32_t i) {
-		if (i >= a.Frame) return 0.0f;
-		float v = raw[i];
-		if (a.PerFrame) v = fmaf(-a.Emphasis, raw[i > 0 ? i - 1 : 0] - mean, v - mean);
+		if (i >= a.Frame) return T{};
+		T v = raw[i];
+		if (a.PerFrame) v = emphasised(v, raw[i > 0 ? i - 1 : 0], mean, a.Emphasis);
 		return v * window[i];
 	};
 	for (uint32_t i = lane_id(); i < a.Half; i += 32) pool[i] = {sample(2 * i), sample(2 * i + 1)};
 	__syncwarp();
 }
 
-// powers leaves the squared magnitudes of the transform of the real samples, of which
-// pool has that of the pairs: of each number and the one that mirrors it, the even and the
-// odd samples' are taken apart.
-__device__ inline void powers(const Mel& a, const float2* turns, float* power, const float2* pool) {
-	for (uint32_t k = lane_id(); k <= a.Half; k += 32) {
-		const float2 z = pool[k < a.Half ? k : 0], w = pool[k > 0 ? a.Half - k : 0];
-		const float2 even = {0.5f * (z.x + w.x), 0.5f * (z.y - w.y)}, odd = {0.5f * (z.y + w.y), 0.5f * (w.x - z.x)};
-		const float2 v = plus(even, times(odd, turns[k]));
-		power[k] = fmaf(v.x, v.x, v.y * v.y);
-	}
+// power_of returns the squared magnitude of a number of the transform of real samples, by
+// that of their pairs: of a number and the one that mirrors it, the even and the odd
+// samples' are taken apart.
+__device__ inline float power_of(float2 z, float2 w, float2 turn) {
+	const float2 even = {0.5f * (z.x + w.x), 0.5f * (z.y - w.y)}, odd = {0.5f * (z.y + w.y), 0.5f * (w.x - z.x)};
+	const float2 v = plus(even, times(odd, turn));
+	return fmaf(v.x, v.x, v.y * v.y);
+}
+__device__ inline float power_of(Twofold z, Twofold w, Twofold turn) {
+	const Twofold even = {z.x + w.x, z.y + -w.y}, odd = {z.y + w.y, w.x + -z.x}; // twice
+	const Twofold v = plus(even, times(odd, turn));
+	const float x = 0.5f * rounded(v.x), y = 0.5f * rounded(v.y);
+	return fmaf(x, x, y * y);
+}
+
+template <class V>
+__device__ void powers(const Mel& a, const V* turns, float* power, const V* pool) {
+	for (uint32_t k = lane_id(); k <= a.Half; k += 32)
+		power[k] = power_of(pool[k < a.Half ? k : 0], pool[k > 0 ? a.Half - k : 0], turns[k]);
 	__syncwarp();
 }
 
@@ -94,17 +132,17 @@ __device__ inline float bin(const Mel& a, const float* power, uint32_t number) {
 	return total;
 }
 
-// A warp makes frames, one after the other. Shared memory has the turns, and two pools for
-// each warp.
-template <int Warps>
-__device__ void frames(const Mel& a) {
+// A warp makes frames, one after the other, of complex numbers V and their parts T. Shared
+// memory has the turns, and two pools for each warp.
+template <int Warps, class V, class T>
+__device__ void frames_of_warps(const Mel& a) {
 	release_dependents();
-	float2* turns = dynamic_shared<float2>();
-	const float2* table = reinterpret_cast<const float2*>(a.Tables);
-	for (uint32_t i = threadIdx.x; i < 2 * a.Half; i += 32 * Warps) turns[i] = {table[i].x, -table[i].y};
+	V* turns = dynamic_shared<V>();
+	const V* table = reinterpret_cast<const V*>(a.Tables);
+	for (uint32_t i = threadIdx.x; i < 2 * a.Half; i += 32 * Warps) turns[i] = table[i];
 	__syncthreads();
-	float2* pool = turns + 2 * a.Half * (1 + warp_id());
-	float2* other = pool + a.Half;
+	V* pool = turns + 2 * a.Half * (1 + warp_id());
+	V* other = pool + a.Half;
 	for (uint32_t n = 0; n < a.Each; n++) {
 		const uint64_t number = ((uint64_t)blockIdx.x * Warps + warp_id()) * a.Each + n;
 		if (number >= a.Count) return;
@@ -114,8 +152,8 @@ __device__ void frames(const Mel& a) {
 		float top = -infinity();
 		if (frame < frames_of(a, length)) {
 			const Clip clip = {rows::at(a.X, item, 0, 0), length, a.Reflect != 0, a.Gain, a.PerFrame ? 0.0f : a.Emphasis};
-			load(a, pool, reinterpret_cast<float*>(other), clip, (int64_t)frame * a.Hop - a.Left);
-			const float2* spectrum = transform(a, turns, pool, other);
+			load(a, pool, reinterpret_cast<T*>(other), clip, (int64_t)frame * a.Hop - a.Left);
+			const V* spectrum = transform(a, turns, pool, other);
 			float* power = reinterpret_cast<float*>(spectrum == pool ? other : pool);
 			powers(a, turns, power, spectrum);
 			for (uint32_t m = lane_id(); m < a.Mels; m += 32) {
@@ -132,6 +170,18 @@ __device__ void frames(const Mel& a) {
 		}
 		__syncwarp(); // the pools are still read
 	}
+}
+
+template <int Warps>
+__device__ void frames(const Mel& a) {
+	frames_of_warps<Warps, float2, float>(a);
+}
+
+// Pre-emphasis leaves low bins of noise a thousandth of the power of the others, whose
+// rounding they must not show.
+template <int Warps>
+__device__ void twofold(const Mel& a) {
+	frames_of_warps<Warps, Twofold, Pair>(a);
 }
 
 }  // namespace mel

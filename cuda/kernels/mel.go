@@ -7,9 +7,10 @@ const MelRadices = 12
 // Each of them, one after the other. Half is the length of the transform of a frame's
 // samples, taken in pairs as complex numbers: the product of Passes radices.
 //
-// Tables are 2·Half complex turns, cosines and sines, and from the words number Window and
-// Bank on the factors of the samples and for each bin its first frequency, how many there
-// are, and the word at which their weights begin.
+// Tables are 2·Half complex turns, clockwise, and from the words number Window and Bank on
+// the factors of the samples and for each bin its first frequency, how many there are, and
+// the word at which their weights begin. For the entries that are twofold, turns and
+// factors are two floats for each number, and Gain is in the factors.
 type Mel struct {
 	X, Y                   View
 	Tables                 U32
@@ -47,6 +48,8 @@ type MelNormal struct {
 var mel = Family{"mel", []Entry{
 	{Name: "mel_frames_4", Call: "mel::frames<4>", Args: Mel{}, Threads: 128, Shared: -1},
 	{Name: "mel_frames_1", Call: "mel::frames<1>", Args: Mel{}, Threads: 32, Shared: -1},
+	{Name: "mel_frames_twofold_4", Call: "mel::twofold<4>", Args: Mel{}, Threads: 128, Shared: -1},
+	{Name: "mel_frames_twofold_1", Call: "mel::twofold<1>", Args: Mel{}, Threads: 32, Shared: -1},
 	{Name: "mel_scale", Call: "mel::scale", Args: MelNormal{}, Threads: 256},
 	{Name: "mel_bins", Call: "mel::bins", Args: MelNormal{}, Threads: 1024},
 }}

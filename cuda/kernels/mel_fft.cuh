@@ -6,8 +6,9 @@
 //
 //	y[j + k·m] = Σ over q < r of x[j + q·m + (k mod l)·m·r]·w^(q·k),  m = n/(l·r), j < m, k < l·r
 //
-// where w is the turn by 1/(l·r).
+// where w is the turn by 1/(l·r). Numbers are complex: float2, or Twofold where digits count.
 #pragma once
+#include "mel_twofold.cuh"
 #include "rows.cuh"
 
 namespace mel {
@@ -16,12 +17,17 @@ __device__ inline float2 plus(float2 a, float2 b) { return {a.x + b.x, a.y + b.y
 __device__ inline float2 minus(float2 a, float2 b) { return {a.x - b.x, a.y - b.y}; }
 __device__ inline float2 times(float2 a, float2 b) { return {fmaf(a.x, b.x, -(a.y * b.y)), fmaf(a.x, b.y, a.y * b.x)}; }
 
-// quarter turns by a quarter, clockwise.
+// quarter turns by a quarter, clockwise, eighth by half of that.
 __device__ inline float2 quarter(float2 a) { return {a.y, -a.x}; }
+__device__ inline float2 eighth(float2 a) {
+	constexpr float root = 0.70710678118654752f;
+	return {root * (a.x + a.y), root * (a.y - a.x)};
+}
 
 // four transforms four numbers in place.
-__device__ inline void four(float2& a, float2& b, float2& c, float2& d) {
-	const float2 even = plus(a, c), odd = minus(a, c), sum = plus(b, d), turned = quarter(minus(b, d));
+template <class V>
+__device__ inline void four(V& a, V& b, V& c, V& d) {
+	const V even = plus(a, c), odd = minus(a, c), sum = plus(b, d), turned = quarter(minus(b, d));
 	a = plus(even, sum);
 	b = plus(odd, turned);
 	c = minus(even, sum);
@@ -43,13 +49,13 @@ struct Pass {
 };
 
 // radix_of makes the groups of a pass whose radix R is small enough for registers.
-template <int R>
-__device__ void radix_of(const Pass& p, const float2* turns, const float2* from, float2* to) {
+template <int R, class V>
+__device__ void radix_of(const Pass& p, const V* turns, const V* from, V* to) {
 	const uint32_t groups = p.half / R, step = p.step();
 	for (uint32_t group = lane_id(); group < groups; group += 32) {
 		uint32_t k;
 		const uint32_t at = p.place(group, k);
-		float2 v[R];
+		V v[R];
 #pragma unroll
 		for (int q = 0; q < R; q++) v[q] = from[at + q * p.m];
 		if (p.done > 1) { // in the first pass k is 0
@@ -67,9 +73,7 @@ __device__ void radix_of(const Pass& p, const float2* turns, const float2* from,
 			// Two transforms of four, of the even and the odd numbers.
 			four(v[0], v[2], v[4], v[6]);
 			four(v[1], v[3], v[5], v[7]);
-			constexpr float root = 0.70710678118654752f;
-			const float2 odd[4] = {
-				v[1], {root * (v[3].x + v[3].y), root * (v[3].y - v[3].x)}, quarter(v[5]), {root * (v[7].y - v[7].x), -root * (v[7].x + v[7].y)}};
+			const V odd[4] = {v[1], eighth(v[3]), quarter(v[5]), quarter(eighth(v[7]))};
 #pragma unroll
 			for (int s = 0; s < 4; s++) {
 				to[group + s * groups] = plus(v[2 * s], odd[s]);
@@ -79,7 +83,7 @@ __device__ void radix_of(const Pass& p, const float2* turns, const float2* from,
 			const uint32_t whole = 2 * p.half / R;
 #pragma unroll
 			for (int s = 0; s < R; s++) {
-				float2 sum = v[0];
+				V sum = v[0];
 #pragma unroll
 				for (int q = 1; q < R; q++) sum = plus(sum, times(v[q], turns[q * s % R * whole]));
 				to[group + s * groups] = sum;
@@ -90,17 +94,18 @@ __device__ void radix_of(const Pass& p, const float2* turns, const float2* from,
 
 // radix_any makes the results of a pass one by one, in stretches: the radix may be a large
 // prime.
-__device__ inline void radix_any(const Pass& p, const float2* turns, const float2* from, float2* to) {
+template <class V>
+__device__ void radix_any(const Pass& p, const V* turns, const V* from, V* to) {
 	const uint32_t groups = p.half / p.radix, step = p.step(), all = 2 * p.half;
 	for (uint32_t i = lane_id(); i < p.half; i += 32) {
 		uint32_t k;
 		const uint32_t at = p.place(i % groups, k), by = (k + p.done * (i / groups)) * step;
-		float2 total = {0.0f, 0.0f}, sum = from[at];
+		V total = {}, sum = from[at];
 		uint32_t turn = 0;
 		for (uint32_t q = 1; q < p.radix; q++) {
 			if (q % 32 == 0) {
 				total = plus(total, sum);
-				sum = {0.0f, 0.0f};
+				sum = {};
 			}
 			turn += by;
 			if (turn >= all) turn -= all;
@@ -110,8 +115,11 @@ __device__ inline void radix_any(const Pass& p, const float2* turns, const float
 	}
 }
 
-// transform transforms the numbers in pool and returns where the result is.
-__device__ inline float2* transform(const Mel& a, const float2* turns, float2* pool, float2* other) {
+// transform transforms the numbers in pool and returns where the result is. Twofold numbers
+// have no registers for three and five: those take the general way.
+template <class V>
+__device__ V* transform(const Mel& a, const V* turns, V* pool, V* other) {
+	constexpr bool twofold = sizeof(V) > sizeof(float2);
 	uint32_t done = 1;
 	for (uint32_t i = 0; i < a.Passes; i++) {
 		const uint32_t radix = a.Radices[i], m = a.Half / (done * radix);
@@ -120,23 +128,27 @@ __device__ inline float2* transform(const Mel& a, const float2* turns, float2* p
 		case 2:
 			radix_of<2>(p, turns, pool, other);
 			break;
-		case 3:
-			radix_of<3>(p, turns, pool, other);
-			break;
 		case 4:
 			radix_of<4>(p, turns, pool, other);
-			break;
-		case 5:
-			radix_of<5>(p, turns, pool, other);
 			break;
 		case 8:
 			radix_of<8>(p, turns, pool, other);
 			break;
 		default:
+			if constexpr (!twofold) {
+				if (radix == 3) {
+					radix_of<3>(p, turns, pool, other);
+					break;
+				}
+				if (radix == 5) {
+					radix_of<5>(p, turns, pool, other);
+					break;
+				}
+			}
 			radix_any(p, turns, pool, other);
 		}
 		__syncwarp();
-		float2* const from = pool;
+		V* const from = pool;
 		pool = other;
 		other = from;
 		done *= radix;

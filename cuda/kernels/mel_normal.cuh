@@ -80,11 +80,14 @@ __device__ void bins(const MelNormal& a) {
 	const uint32_t count = a.PerBin ? min(item.length / a.Hop, item.frames) : item.frames;
 	const uint32_t mine = bin < a.Mels ? count : 0;
 	float* y = rows::at(a.Y, item.number, 0, bin);
-	const float mean = column<0>(over(mine, [&](uint32_t i) { return y[i * a.Y.Row]; })) / (float)max(count, 1u);
+	// Logarithms may lie far from zero, close to each other: what is averaged is how far they
+	// are from the first one.
+	const float first = mine > 0 && fabsf(y[0]) < infinity() ? y[0] : 0.0f;
+	const float mean = column<0>(over(mine, [&](uint32_t i) { return y[i * a.Y.Row] - first; })) / (float)max(count, 1u);
 	float scale = 1.0f;
 	if (a.PerBin) {
 		const float squares = column<1>(over(mine, [&](uint32_t i) {
-			const float d = y[i * a.Y.Row] - mean;
+			const float d = (y[i * a.Y.Row] - first) - mean;
 			return d * d;
 		}));
 		scale = 1.0f / (sqrtf(squares / (float)(max(count, 2u) - 1)) + a.Epsilon);
@@ -92,7 +95,7 @@ __device__ void bins(const MelNormal& a) {
 	if (bin >= a.Mels) return;
 #pragma unroll 4
 	for (uint32_t i = threadIdx.x / BinsAcross; i < item.frames; i += 1024 / BinsAcross)
-		y[i * a.Y.Row] = i < count ? (y[i * a.Y.Row] - mean) * scale : 0.0f;
+		y[i * a.Y.Row] = i < count ? ((y[i * a.Y.Row] - first) - mean) * scale : 0.0f;
 }
 
 }  // namespace mel
