@@ -39,11 +39,13 @@ func tileWays(p *product, sms int, has func(kernel string) bool) (ways []tileCho
 	}
 	others := []tileChoice{{rows: 64, columns: 64, splits: 1}, {rows: 128, columns: 32, splits: 1}, {rows: 128, columns: 128, splits: 1}}
 	others = slices.DeleteFunc(others, func(t tileChoice) bool { return t == small })
-	const enough = 40 // tiles below which small ones, and sums in parts, spread better
+	// With fewer tiles, and sums so long, small ones spread better: their sums are made in
+	// parts, which a launch more adds up.
+	const enough, long = 40, 2048
 	wide := wideWays(p, sms, has)
 	count := ceilDiv(rows, kernels.WideRows) * ceilDiv(columns, 64)
 	switch {
-	case len(wide) == 0 || count < enough:
+	case len(wide) == 0 || count < enough && p.depth > long:
 		return slices.Concat([]tileChoice{small}, wide, others), rule
 	}
 	return slices.Concat(wide, []tileChoice{small}, others), fmt.Sprintf("%d tiles on %d multiprocessors", count, sms)
