@@ -91,6 +91,7 @@ func (c *compiler) conv1dTiles(op pass.Conv1D, p *convParam, l convLayout, cost 
 		w: w, columns: pass.Span{To: p.out}, segments: 1, depth: l.depth(),
 		bias: driver.Pointer(p.biasAt()), epilogue: op.Epilogue,
 	}
+	v.plain = v.step < v.depth && !c.overlapping(p.direct)
 	if !op.Abs && op.Pool == 1 {
 		v.out = func(k *call) kernels.View { return k.write(op.Y, op.Batch, steps, p.out) }
 		v.lengths, v.lengthAdd, v.lengthStride, v.lengthFrom = lengths, op.PadLeft+op.PadRight-p.taps, op.Stride, op.Out.From

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -80,6 +81,18 @@ func (p *convParam) form(ctx context.Context, l convLayout) (*matrix, error) {
 	}
 	p.forms[l] = m
 	return m, nil
+}
+
+// overlapping reports whether the driver makes tensor maps whose rows overlap. CUDA's
+// documentation has rows that lie apart; the hardware computes addresses and does not care.
+func (c *compiler) overlapping(m *memory) bool {
+	return c.d.do(func() error {
+		_, err := c.d.drv.EncodeTensorMap(driver.TensorMap{
+			Type: driver.TensorF16, Address: m.at, Size: []uint64{64, 4, 2}, Stride: []uint64{32, 5 * 32},
+			Box: []uint32{64, 2, 1}, Swizzle: driver.Swizzle128, Promote: 256,
+		})
+		return err
+	}) == nil
 }
 
 // convWays lists the ways to compute a convolution, the rule's first: on tensor cores once

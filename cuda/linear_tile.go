@@ -17,9 +17,10 @@ import (
 // kernel.
 type product struct {
 	a                   prepared
-	items, lines, width int // rows: items·lines·width
-	whole               int // rows of a whole item, if it may come in parts, which have the same bits; 0: no matter
-	line, step, segment int // elements of a from a line of rows, a row, a segment to the next
+	items, lines, width int  // rows: items·lines·width
+	whole               int  // rows of a whole item, if it may come in parts, which have the same bits; 0: no matter
+	line, step, segment int  // elements of a from a line of rows, a row, a segment to the next
+	plain               bool // no tensor map describes a
 
 	w               halves
 	columns         pass.Span // rows of w
@@ -86,8 +87,9 @@ func (p *product) boundary() string {
 	return name
 }
 
-// straight reports whether the rows of an item, and the sum, go on in equal steps.
-func (p *product) straight() bool { return p.lines == 1 && p.line == 0 && p.segments == 1 }
+// straight reports whether the rows of an item, and the sum, go on in equal steps, of which
+// a tensor map can be made.
+func (p *product) straight() bool { return p.lines == 1 && p.line == 0 && p.segments == 1 && !p.plain }
 
 // tileSplit emits a product whose sum is made in parts, and what adds them.
 func (c *compiler) tileSplit(p product, t tileChoice, why string, cost pass.Cost) error {
