@@ -213,6 +213,10 @@ func (a *attention) packed(entry kernels.Entry, why string) error {
 	return run(k, args, grid{slabs * tiles, 1, 1}, entry.Shared, a.cost)
 }
 
+// splitRows is how many queries split takes at a time, so that its scratch memory does not
+// grow with queries and keys alike.
+const splitRows = 256
+
 // split emits the kernels for few queries: one that takes pieces of the keys and one that
 // joins what it found.
 func (a *attention) split(why string) error {
@@ -224,38 +228,53 @@ func (a *attention) split(why string) error {
 			break
 		}
 	}
-	slabs, groups, width := a.batch*a.heads, ceilDiv(a.queries, few), a.heads*a.dim
-	pieces := ceilDiv(a.most, kernels.SplitKeys)
-	k := c.call(kernels.SplitName(few, a.halves, a.relative)).because("%s", why)
-	rows := a.source(k)
-	args := kernels.AttentionSplit{
-		Q: k.read(a.q, a.batch, a.queries, width),
-		K: rows.keys.at, KRow: rows.keys.row, KHead: rows.keys.head, KItem: rows.keys.item,
-		V: rows.values.at, VRow: rows.values.row, VHead: rows.values.head, VItem: rows.values.item,
-		Most: uint32(a.most), Queries: uint32(a.queries), Heads: uint32(a.heads), Dim: uint32(a.dim),
-		Groups: uint32(groups), Pieces: uint32(pieces), Moving: flag(a.moving), Scale: a.factor(),
+	slabs, width, pieces := a.batch*a.heads, a.heads*a.dim, ceilDiv(a.most, kernels.SplitKeys)
+	rows := a.queries
+	var found region
+	if pieces > 1 {
+		rows = min(rows, splitRows)
+		found = c.temporary(4 * rows * slabs * pieces * (4 + a.dim))
 	}
-	args.Left, args.Right = a.band()
-	args.Lengths, args.KeyLengths, args.KeyNumbers = a.numbers(k)
-	if a.relative {
-		args.Q2 = k.read(a.q2, a.batch, a.queries, width)
-		args.Positions = k.read(a.positions, 1, 2*a.most-1, width)
+	for first := 0; first < a.queries; first += rows {
+		n := min(rows, a.queries-first)
+		part := float64(n) / float64(a.queries)
+		k := c.call(kernels.SplitName(few, a.halves, a.relative)).because("%s", why)
+		from := a.source(k)
+		args := kernels.AttentionSplit{
+			Q: k.read(a.q, a.batch, a.queries, width),
+			K: from.keys.at, KRow: from.keys.row, KHead: from.keys.head, KItem: from.keys.item,
+			V: from.values.at, VRow: from.values.row, VHead: from.values.head, VItem: from.values.item,
+			Most: uint32(a.most), Queries: uint32(a.queries), Heads: uint32(a.heads), Dim: uint32(a.dim),
+			First: uint32(first), Rows: uint32(n), Groups: uint32(ceilDiv(n, few)), Pieces: uint32(pieces),
+			Moving: flag(a.moving), Scale: a.factor(),
+		}
+		args.Left, args.Right = a.band()
+		args.Lengths, args.KeyLengths, args.KeyNumbers = a.numbers(k)
+		if a.relative {
+			args.Q2 = k.read(a.q2, a.batch, a.queries, width)
+			args.Positions = k.read(a.positions, 1, 2*a.most-1, width)
+		}
+		if pieces > 1 {
+			args.Found = kernels.F32(k.to(found))
+		} else {
+			args.O = k.write(a.o, a.batch, a.queries, width)
+		}
+		if err := run(k, args, grid{slabs * ceilDiv(n, few) * pieces, 1, 1}, 0, pass.Cost{FLOP: part * a.cost.FLOP, Bytes: part * a.cost.Bytes}); err != nil {
+			return err
+		}
+		if pieces == 1 {
+			continue
+		}
+		k = c.call("attention_join").because("%d pieces of %d keys", pieces, kernels.SplitKeys)
+		join := kernels.AttentionJoin{
+			O: k.write(a.o, a.batch, a.queries, width), Found: kernels.F32(k.from(found)),
+			Most: uint32(a.most), Heads: uint32(a.heads), Dim: uint32(a.dim),
+			First: uint32(first), Rows: uint32(n), Pieces: uint32(pieces),
+		}
+		join.Lengths, join.KeyLengths, join.KeyNumbers = a.numbers(k)
+		if err := run(k, join, grid{slabs * n, 1, 1}, 0, pass.Cost{Bytes: 4 * float64(slabs) * float64(n) * float64(pieces+1) * float64(a.dim)}); err != nil {
+			return err
+		}
 	}
-	all := grid{slabs * groups * pieces, 1, 1}
-	if pieces == 1 {
-		args.O = k.write(a.o, a.batch, a.queries, width)
-		return run(k, args, all, 0, a.cost)
-	}
-	found := c.temporary(4 * slabs * a.queries * pieces * (4 + a.dim))
-	args.Found = kernels.F32(k.to(found))
-	if err := run(k, args, all, 0, a.cost); err != nil {
-		return err
-	}
-	k = c.call("attention_join").because("%d pieces of %d keys", pieces, kernels.SplitKeys)
-	join := kernels.AttentionJoin{
-		O: k.write(a.o, a.batch, a.queries, width), Found: kernels.F32(k.from(found)),
-		Most: uint32(a.most), Queries: uint32(a.queries), Heads: uint32(a.heads), Dim: uint32(a.dim), Pieces: uint32(pieces),
-	}
-	join.Lengths, join.KeyLengths, join.KeyNumbers = a.numbers(k)
-	return run(k, join, grid{slabs * a.queries, 1, 1}, 0, pass.Cost{Bytes: 4 * float64(slabs) * float64(a.queries) * float64(pieces+1) * float64(a.dim)})
+	return nil
 }

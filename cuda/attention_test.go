@@ -123,6 +123,17 @@ func TestAttentionUnits(t *testing.T) {
 	}
 }
 
+// Queries that are taken in portions give what they do on matrix units, lengths and masks
+// included.
+func TestAttentionPortions(t *testing.T) {
+	t.Parallel()
+	const rows, dim = 2*splitRows + 30, 4
+	q, k, v := cases.Recipe("q", 1, rows*dim, 1, 0), cases.Recipe("k", 1, rows*dim, 1, 0), cases.Recipe("v", 1, rows*dim, 1, 0)
+	op := pass.Attention{Queries: rows, Keys: rows, Heads: 1, HeadDim: dim, Mask: pass.Band(300, 5), Lengths: pass.Fixed(rows - 9)}
+	usual, got := attentionOf(t, "mma", pass.Exact, op, q, k, v), attentionOf(t, "split", pass.Exact, op, q, k, v)
+	require.InDeltaSlice(t, usual, got, 1e-5)
+}
+
 // weightOf returns the part that keys outside of the blocks 0 and 3 have for the last row.
 func weightOf(q, k []float32, dim, row int) float64 {
 	var large, all float64

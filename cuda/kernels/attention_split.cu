@@ -36,7 +36,7 @@ __device__ inline void stage(float4* to, const View& v, uint32_t item, uint32_t 
 }
 
 // A block takes Few queries of a head of an item and a piece of its keys; x counts pieces,
-// groups of Few queries, heads, items. Eight lanes share a key; four keys of each are in
+// groups of Few of the launch's queries, heads, items. Eight lanes share a key; four keys of each are in
 // flight. A warp weighs the keys of a query. For the output, a thread has four dimensions
 // and every so manieth key of the piece.
 template <typename T, int Few, bool Relative>
@@ -46,7 +46,7 @@ __device__ void split(const AttentionSplit& a) {
 	const uint32_t piece = blockIdx.x % a.Pieces, group = blockIdx.x / a.Pieces % a.Groups, slab = blockIdx.x / a.Pieces / a.Groups;
 	const uint32_t item = slab / a.Heads, head = slab % a.Heads;
 	const int keys = keys_of(a, item), queries = count_of(a.Lengths, item);
-	const int first = group * Few, first_key = piece * SplitKeys, count = min(keys - first_key, SplitKeys);
+	const int first = a.First + group * Few, first_key = piece * SplitKeys, count = min(keys - first_key, SplitKeys);
 	if (count <= 0 && a.Pieces > 1) return;
 	const int dim = a.Dim, quads = dim / 4, thread = threadIdx.x, lane = lane_id();
 	const int offset = first + (a.Moving ? keys : static_cast<int>(a.Most)) - static_cast<int>(a.Queries);
@@ -165,7 +165,7 @@ __device__ void split(const AttentionSplit& a) {
 		__syncthreads();
 		s.sums[thread] = o[f];
 		__syncthreads();
-		if (mine > 0 || row >= static_cast<int>(a.Queries)) continue;
+		if (mine > 0 || row >= static_cast<int>(a.First + a.Rows)) continue;
 		float4 sum = s.sums[quad];
 		for (int i = 1; i < groups; i++) {
 			const float4 x = s.sums[quad + i * quads];
@@ -174,7 +174,7 @@ __device__ void split(const AttentionSplit& a) {
 		const float total = s.totals[f];
 		float* to;
 		if (a.Pieces > 1) {
-			to = a.Found + ((static_cast<int64_t>(slab) * a.Queries + row) * a.Pieces + piece) * (4 + dim);
+			to = a.Found + ((static_cast<int64_t>(slab) * a.Rows + row - a.First) * a.Pieces + piece) * (4 + dim);
 			if (quad == 0) to[0] = s.tops[f], to[1] = total;
 			to += 4 + 4 * quad;
 		} else {
@@ -196,7 +196,7 @@ __device__ void split(const AttentionSplit& a) {
 // thread has four dimensions and goes through the pieces in order.
 __device__ inline void join(const AttentionJoin& a) {
 	release_dependents();
-	const uint32_t row = blockIdx.x % a.Queries, slab = blockIdx.x / a.Queries, item = slab / a.Heads, head = slab % a.Heads;
+	const uint32_t row = a.First + blockIdx.x % a.Rows, slab = blockIdx.x / a.Rows, item = slab / a.Heads, head = slab % a.Heads;
 	const uint32_t quad = threadIdx.x;
 	if (quad >= a.Dim / 4) return;
 	const int pieces = ceil_div(keys_of(a, item), static_cast<uint32_t>(SplitKeys)), step = 4 + a.Dim;

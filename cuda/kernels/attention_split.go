@@ -10,10 +10,11 @@ type AttentionSplit struct {
 	K, V                      U32 // F32 or F16, as the kernel says
 	KRow, KHead, KItem        int64
 	VRow, VHead, VItem        int64
-	Found                     F32 // [item][head][query][piece][4 + Dim]: the largest exponent, the sum of weights, nothing, the sum of values
+	Found                     F32 // [item][head][row][piece][4 + Dim]: the largest exponent, the sum of weights, nothing, the sum of values
 	Lengths, KeyLengths       Items
 	KeyNumbers                Index // keys are the least of KeyLengths, KeyNumbers and Most
 	Most, Queries, Heads, Dim uint32
+	First, Rows               uint32 // of the queries, those that this launch takes
 	Groups, Pieces            uint32 // of queries, of keys
 	Left, Right               int32  // a query at p sees keys p − Left to p + Right
 	Moving                    uint32 // the last query stands at the item's last key, not at Most − 1
@@ -22,13 +23,13 @@ type AttentionSplit struct {
 
 // An AttentionJoin makes the output of AttentionSplit's pieces.
 type AttentionJoin struct {
-	O                         View
-	Found                     F32
-	Lengths, KeyLengths       Items
-	KeyNumbers                Index
-	Most, Queries, Heads, Dim uint32
-	Pieces                    uint32
-	_                         uint32
+	O                   View
+	Found               F32
+	Lengths, KeyLengths Items
+	KeyNumbers          Index
+	Most, Heads, Dim    uint32
+	First, Rows         uint32 // of the queries, those that this launch takes
+	Pieces              uint32
 }
 
 // SplitKeys is how many keys a piece has. Sums follow it, whatever runs at the same time.
