@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"cmp"
+
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
@@ -28,11 +30,12 @@ func RelativeAttention(frames, heads, dim int) Kernel {
 	return k
 }
 
-// Conv1D is a convolution with F32 weights and a bias.
+// Conv1D is a convolution with a bias. The type of weights may be left out: F32.
 func Conv1D(op pass.Conv1D, w pass.ConvShape) Kernel {
+	typ := cmp.Or(w.Type, pass.F32)
 	return Kernel{Op: op, Args: []string{"X", "Y"}, Load: func() (pass.Weights, error) {
 		sums := w.In * w.Kernel
-		t := cases.Encode("w", pass.F32, Random(103, w.Out*sums, Scale(sums)), w.Out, w.In, w.Kernel)
+		t := cases.Encode("w", typ, Random(103, w.Out*sums, Scale(sums)), w.Out, w.In, w.Kernel)
 		return pass.ConvWeights{Name: "bench", Weight: t, Bias: Random(104, w.Out, 1)}, nil
 	}}
 }
