@@ -193,11 +193,11 @@ struct AttentionJoin {
 	kernels::Items KeyLengths;
 	kernels::Index KeyNumbers;
 	uint32_t Most;
-	uint32_t Queries;
 	uint32_t Heads;
 	uint32_t Dim;
+	uint32_t First;
+	uint32_t Rows;
 	uint32_t Pieces;
-	uint32_t filler10;
 };
 static_assert(sizeof(AttentionJoin) == 136, "as in Go");
 static_assert(offsetof(AttentionJoin, O) == 0, "as in Go");
@@ -206,11 +206,11 @@ static_assert(offsetof(AttentionJoin, Lengths) == 32, "as in Go");
 static_assert(offsetof(AttentionJoin, KeyLengths) == 56, "as in Go");
 static_assert(offsetof(AttentionJoin, KeyNumbers) == 80, "as in Go");
 static_assert(offsetof(AttentionJoin, Most) == 112, "as in Go");
-static_assert(offsetof(AttentionJoin, Queries) == 116, "as in Go");
-static_assert(offsetof(AttentionJoin, Heads) == 120, "as in Go");
-static_assert(offsetof(AttentionJoin, Dim) == 124, "as in Go");
-static_assert(offsetof(AttentionJoin, Pieces) == 128, "as in Go");
-static_assert(offsetof(AttentionJoin, filler10) == 132, "as in Go");
+static_assert(offsetof(AttentionJoin, Heads) == 116, "as in Go");
+static_assert(offsetof(AttentionJoin, Dim) == 120, "as in Go");
+static_assert(offsetof(AttentionJoin, First) == 124, "as in Go");
+static_assert(offsetof(AttentionJoin, Rows) == 128, "as in Go");
+static_assert(offsetof(AttentionJoin, Pieces) == 132, "as in Go");
 
 struct AttentionSplit {
 	kernels::View Q;
@@ -233,6 +233,8 @@ struct AttentionSplit {
 	uint32_t Queries;
 	uint32_t Heads;
 	uint32_t Dim;
+	uint32_t First;
+	uint32_t Rows;
 	uint32_t Groups;
 	uint32_t Pieces;
 	int32_t Left;
@@ -240,7 +242,7 @@ struct AttentionSplit {
 	uint32_t Moving;
 	float Scale;
 };
-static_assert(sizeof(AttentionSplit) == 288, "as in Go");
+static_assert(sizeof(AttentionSplit) == 296, "as in Go");
 static_assert(offsetof(AttentionSplit, Q) == 0, "as in Go");
 static_assert(offsetof(AttentionSplit, O) == 24, "as in Go");
 static_assert(offsetof(AttentionSplit, Q2) == 48, "as in Go");
@@ -261,12 +263,14 @@ static_assert(offsetof(AttentionSplit, Most) == 248, "as in Go");
 static_assert(offsetof(AttentionSplit, Queries) == 252, "as in Go");
 static_assert(offsetof(AttentionSplit, Heads) == 256, "as in Go");
 static_assert(offsetof(AttentionSplit, Dim) == 260, "as in Go");
-static_assert(offsetof(AttentionSplit, Groups) == 264, "as in Go");
-static_assert(offsetof(AttentionSplit, Pieces) == 268, "as in Go");
-static_assert(offsetof(AttentionSplit, Left) == 272, "as in Go");
-static_assert(offsetof(AttentionSplit, Right) == 276, "as in Go");
-static_assert(offsetof(AttentionSplit, Moving) == 280, "as in Go");
-static_assert(offsetof(AttentionSplit, Scale) == 284, "as in Go");
+static_assert(offsetof(AttentionSplit, First) == 264, "as in Go");
+static_assert(offsetof(AttentionSplit, Rows) == 268, "as in Go");
+static_assert(offsetof(AttentionSplit, Groups) == 272, "as in Go");
+static_assert(offsetof(AttentionSplit, Pieces) == 276, "as in Go");
+static_assert(offsetof(AttentionSplit, Left) == 280, "as in Go");
+static_assert(offsetof(AttentionSplit, Right) == 284, "as in Go");
+static_assert(offsetof(AttentionSplit, Moving) == 288, "as in Go");
+static_assert(offsetof(AttentionSplit, Scale) == 292, "as in Go");
 
 struct Append {
 	kernels::View K;
