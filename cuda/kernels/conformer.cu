@@ -97,7 +97,7 @@ __device__ void row_sums(const float (&v)[Rows], float (&sums)[Rows], Finish fin
 
 // convglu_of computes Rows output rows of an item × 2·Threads channels, a pair of them in
 // each thread: input rows are met once, and added to all outputs that they reach. Taps 0:
-// their number is not known, and their weights pass by in registers.
+// their number is not known, and the inputs pass by the outputs in registers.
 template <int Threads, int Rows, int Taps>
 __device__ void convglu_of(const ConvGLU& a, bool vectors) {
 	const uint32_t tile = blockIdx.x / a.ColumnTiles, item = tile / a.RowTiles;
@@ -133,22 +133,25 @@ __device__ void convglu_of(const ConvGLU& a, bool vectors) {
 			}
 		} else {
 			constexpr int Ahead = 4;
-			float2 w[Rows];  // of output i the tap that the input row has for it
+			const int32_t begin = row - taps / 2;
+			float2 met[Rows];  // of each output the input that the tap at hand is for
+			met[0] = {0.0f, 0.0f};
+#pragma unroll
+			for (int i = 1; i < Rows; i++) met[i] = gated(load(a, x, begin + i - 1, length, left, vectors), begin + i - 1, length);
 			Gates queue[Ahead];
 #pragma unroll
-			for (int u = 0; u < Ahead; u++) queue[u] = load(a, x, row + u - taps / 2, length, left, vectors);
-			for (int u = 0; u < Rows + taps - 1; u++) {
-				const float2 g = gated(queue[0], row + u - taps / 2, length);
+			for (int u = 0; u < Ahead; u++) queue[u] = load(a, x, begin + Rows - 1 + u, length, left, vectors);
+			for (int tap = 0; tap < taps; tap++) {
+				const int32_t next = begin + Rows - 1 + tap;
+				const float2 w = weight(a, tap, channel);
+#pragma unroll
+				for (int i = 1; i < Rows; i++) met[i - 1] = met[i];
+				met[Rows - 1] = gated(queue[0], next, length);
 #pragma unroll
 				for (int i = 1; i < Ahead; i++) queue[i - 1] = queue[i];
-				queue[Ahead - 1] = load(a, x, row + u + Ahead - taps / 2, length, left, vectors);
+				queue[Ahead - 1] = load(a, x, next + Ahead, length, left, vectors);
 #pragma unroll
-				for (int i = Rows - 1; i > 0; i--) w[i] = w[i - 1];
-				if (u < taps) w[0] = weight(a, u, channel);
-#pragma unroll
-				for (int i = 0; i < Rows; i++) {
-					if (i <= u && u - i < taps) v[i] = multiply_add(g, w[i], v[i]);
-				}
+				for (int i = 0; i < Rows; i++) v[i] = multiply_add(met[i], w, v[i]);
 			}
 		}
 		const float2 bias = weight(a, taps, channel);
