@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
@@ -10,13 +11,14 @@ import (
 // Geometry of the kernels of a LogMel.
 const (
 	melWarps       = 4    // of a block, unless the transform is long
-	melLongest     = 1024 // transform for which that many pools fit, half of it if twofold
+	melLongest     = 1024 // transform for which that many pools fit
 	melScaleValues = 1024 // of a block
 	melBinsAcross  = 8    // of a block
 
-	// Transforms after pre-emphasis are twofold up to this length, whose pools fit into a
-	// block of any GPU.
+	// Transforms after pre-emphasis are twofold up to melTwofoldLongest, whose pools fit
+	// into a block of any GPU. Lanes hold those of at most melWithinLongest.
 	melTwofoldLongest = 2048
+	melWithinLongest  = 512
 )
 
 // logMel compiles a LogMel: frame by frame up to the logarithm, and then what
@@ -29,15 +31,17 @@ func (c *compiler) logMel(op pass.LogMel, cost pass.Cost) error {
 	if count == 0 {
 		return nil
 	}
-	warps, kind := melWarps, ""
-	if s.FFT*p.floats > melLongest {
+	name, warps, room := "mel_frames", melWarps, s.FFT // complex numbers of a warp
+	switch {
+	case p.floats > 1 && s.FFT <= melWithinLongest && bits.OnesCount(uint(s.FFT)) == 1:
+		name, room = "mel_frames_twofold", s.FFT/2+s.FFT/8+1
+	case p.floats > 1:
+		name, warps = "mel_frames_twofold", 1
+	case s.FFT > melLongest:
 		warps = 1
 	}
-	if p.floats > 1 {
-		kind = "twofold_"
-	}
 	each := min(max(count/8192, 1), 8) // frames share a copy of the table, if there are many
-	k := c.call(fmt.Sprintf("mel_frames_%s%d", kind, warps)).because("transforms of %d numbers, radices %v", s.FFT/2, p.radices)
+	k := c.call(fmt.Sprintf("%s_%d", name, warps)).because("transforms of %d numbers, radices %v", s.FFT/2, p.radices)
 	args := kernels.Mel{
 		X: k.read(op.X, op.Batch, 1, op.Samples), Y: k.write(op.Y, op.Batch, frames, s.Mels),
 		Tables: kernels.U32(p.at), Lengths: k.items(op.Lengths, op.Batch, op.Samples),
@@ -56,7 +60,7 @@ func (c *compiler) logMel(op pass.LogMel, cost pass.Cost) error {
 		largest = c.temporary(4 * count)
 		args.Largest = kernels.F32(k.to(largest))
 	}
-	shared := 8 * p.floats * s.FFT * (1 + warps)
+	shared := 8 * p.floats * (s.FFT + warps*room)
 	if err := run(k, args, grid{ceilDiv(count, warps*each), 1, 1}, shared, cost); err != nil {
 		return err
 	}

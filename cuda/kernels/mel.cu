@@ -60,8 +60,8 @@ __device__ inline Pair emphasised(Pair v, Pair before, Pair mean, float by) {
 }
 
 // load fills pool with a frame: windowed samples in pairs, and zeros. raw holds them as
-// they come.
-template <class V, class T>
+// they come, in the same place if Within.
+template <bool Within, class V, class T>
 __device__ void load(const Mel& a, V* pool, T* raw, const Clip& clip, int64_t first) {
 	const bool inside = first >= 0 && first + a.Frame <= clip.length;
 	T sum = {};
@@ -92,7 +92,20 @@ __device__ void load(const Mel& a, V* pool, T* raw, const Clip& clip, int64_t fi
 		if (a.PerFrame) v = emphasised(v, raw[i > 0 ? i - 1 : 0], mean, a.Emphasis);
 		return v * window[i];
 	};
-	for (uint32_t i = lane_id(); i < a.Half; i += 32) pool[i] = {sample(2 * i), sample(2 * i + 1)};
+	if constexpr (Within) {
+		// Numbers replace the two samples that they are made of, besides which the one before
+		// is read: from the end on.
+		static_assert(sizeof(V) == 2 * sizeof(T), "in place");
+		for (int32_t from = (a.Half - 1) / 32 * 32; from >= 0; from -= 32) {
+			const uint32_t i = from + lane_id();
+			V v = {};
+			if (i < a.Half) v = {sample(2 * i), sample(2 * i + 1)};
+			__syncwarp();
+			if (i < a.Half) pool[i] = v;
+		}
+	} else {
+		for (uint32_t i = lane_id(); i < a.Half; i += 32) pool[i] = {sample(2 * i), sample(2 * i + 1)};
+	}
 	__syncwarp();
 }
 
@@ -111,13 +124,6 @@ __device__ inline float power_of(Twofold z, Twofold w, Twofold turn) {
 	return fmaf(x, x, y * y);
 }
 
-template <class V>
-__device__ void powers(const Mel& a, const V* turns, float* power, const V* pool) {
-	for (uint32_t k = lane_id(); k <= a.Half; k += 32)
-		power[k] = power_of(pool[k < a.Half ? k : 0], pool[k > 0 ? a.Half - k : 0], turns[k]);
-	__syncwarp();
-}
-
 // bin returns the mel power of a bin. Long sums are taken in stretches, or they would lose
 // digits.
 __device__ inline float bin(const Mel& a, const float* power, uint32_t number) {
@@ -133,15 +139,16 @@ __device__ inline float bin(const Mel& a, const float* power, uint32_t number) {
 }
 
 // A warp makes frames, one after the other, of complex numbers V and their parts T. Shared
-// memory has the turns, and two pools for each warp.
-template <int Warps, class V, class T>
+// memory has the turns, and for each warp two pools, or one and room for powers if it
+// transforms within.
+template <int Warps, bool Within, class V, class T>
 __device__ void frames_of_warps(const Mel& a) {
 	release_dependents();
 	V* turns = dynamic_shared<V>();
 	const V* table = reinterpret_cast<const V*>(a.Tables);
 	for (uint32_t i = threadIdx.x; i < 2 * a.Half; i += 32 * Warps) turns[i] = table[i];
 	__syncthreads();
-	V* pool = turns + 2 * a.Half * (1 + warp_id());
+	V* pool = turns + 2 * a.Half + (a.Half + (Within ? a.Half / 4 + 1 : a.Half)) * warp_id();
 	V* other = pool + a.Half;
 	for (uint32_t n = 0; n < a.Each; n++) {
 		const uint64_t number = ((uint64_t)blockIdx.x * Warps + warp_id()) * a.Each + n;
@@ -152,10 +159,17 @@ __device__ void frames_of_warps(const Mel& a) {
 		float top = -infinity();
 		if (frame < frames_of(a, length)) {
 			const Clip clip = {rows::at(a.X, item, 0, 0), length, a.Reflect != 0, a.Gain, a.PerFrame ? 0.0f : a.Emphasis};
-			load(a, pool, reinterpret_cast<T*>(other), clip, (int64_t)frame * a.Hop - a.Left);
-			const V* spectrum = transform(a, turns, pool, other);
+			load<Within>(a, pool, reinterpret_cast<T*>(Within ? pool : other), clip, (int64_t)frame * a.Hop - a.Left);
+			const V* spectrum = pool;
+			if constexpr (Within) {
+				transform_within(a, turns, pool);
+			} else {
+				spectrum = transform(a, turns, pool, other);
+			}
 			float* power = reinterpret_cast<float*>(spectrum == pool ? other : pool);
-			powers(a, turns, power, spectrum);
+			for (uint32_t k = lane_id(); k <= a.Half; k += 32)
+				power[k] = power_of(spectrum[k < a.Half ? k : 0], spectrum[k > 0 ? a.Half - k : 0], turns[k]);
+			__syncwarp();
 			for (uint32_t m = lane_id(); m < a.Mels; m += 32) {
 				const float v = logarithm(a, bin(a, power, m));
 				y[m] = v;
@@ -174,14 +188,14 @@ __device__ void frames_of_warps(const Mel& a) {
 
 template <int Warps>
 __device__ void frames(const Mel& a) {
-	frames_of_warps<Warps, float2, float>(a);
+	frames_of_warps<Warps, false, float2, float>(a);
 }
 
 // Pre-emphasis leaves low bins of noise a thousandth of the power of the others, whose
-// rounding they must not show.
+// rounding they must not show. Several warps transform within, or few would fit.
 template <int Warps>
 __device__ void twofold(const Mel& a) {
-	frames_of_warps<Warps, Twofold, Pair>(a);
+	frames_of_warps<Warps, (Warps > 1), Twofold, Pair>(a);
 }
 
 }  // namespace mel
