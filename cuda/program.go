@@ -63,7 +63,7 @@ func (p *program) compile(ctx context.Context) error {
 	}
 	c.arena, c.offsets, c.inputs = s.arena.at, offsets, inputs
 	c.scratch = scratch{temps: temps}
-	c.launches = nil
+	c.launches = c.launches[:0] // as many as before
 	if err := c.compile(); err != nil {
 		return err
 	}

@@ -120,11 +120,15 @@ func (s *stream) place(plan *backend.Plan, sizes [][]int) (offsets []int, inputs
 	return offsets, inputs, temps, bytes, s.arena.grow(uint64(bytes))
 }
 
+// keptBytes is how large a workspace is kept for the next recording, since mapping memory
+// takes longer than recording.
+const keptBytes = 64 << 20
+
 // leave takes a program off the count; when the last one is gone, so is the memory.
 func (s *stream) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.programs--; s.programs > 0 || s.inFlight.Load() > 0 {
+	if s.programs--; s.programs > 0 || s.inFlight.Load() > 0 || s.arena.bytes <= keptBytes {
 		return
 	}
 	if err := s.arena.empty(); err != nil && s.d.gone() == nil {
