@@ -119,7 +119,7 @@ func decide(b cuda.Boundary, all []candidate) (pin cuda.TunePin, ok bool) {
 	var best, now *candidate
 	for i := range all {
 		c := &all[i]
-		if c.err != nil {
+		if c.err != nil || c.out { // its few runs are not to be compared with others
 			continue
 		}
 		if c.way == b.Choice {

@@ -199,6 +199,8 @@ func TestDecide(t *testing.T) {
 		return candidate{way: way, timed: &kernel.Timed{L2: 1e-7, Limit: kernelLimit}, err: err, runs: []float64{seconds}}
 	}
 	wrong := errors.New("wrong")
+	out := of("c", 0.1, nil)
+	out.out = true
 	for name, tc := range map[string]struct {
 		choice string
 		all    []candidate
@@ -207,6 +209,7 @@ func TestDecide(t *testing.T) {
 		"3 % are enough":              {"a", []candidate{of("a", 1, nil), of("b", 0.97, nil)}, "b"},
 		"less is not":                 {"a", []candidate{of("a", 1, nil), of("b", 0.971, nil)}, ""},
 		"the best of several":         {"a", []candidate{of("a", 1, nil), of("b", 0.9, nil), of("c", 0.8, nil)}, "c"},
+		"nor one that gave up":        {"a", []candidate{of("a", 1, nil), out}, ""},
 		"never one that is wrong":     {"a", []candidate{of("a", 1, nil), of("b", 0.5, wrong)}, ""},
 		"nothing beside a wrong one":  {"a", []candidate{of("a", 1, wrong), of("b", 0.5, nil)}, ""},
 		"the rule's, not the table's": {"b", []candidate{of("a", 0.9, nil), of("b", 1, nil)}, "a"},
