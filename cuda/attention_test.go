@@ -14,23 +14,33 @@ import (
 	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
 
+// hopper opens the GPU, or an emulated one of capability 9.0.
+func hopper(t testing.TB, cfg Config) pass.Device {
+	t.Helper()
+	if !onDevice() {
+		return emulated(t, drivertest.Hopper(), cfg)
+	}
+	dev, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	return dev
+}
+
 // The cases of attention and caches in Fast, since the suite runs ops without weights in its
-// first math alone; with TANDEM_FULL in every way there is.
+// first math alone; with TANDEM_FULL, or on a GPU, in every way there is.
 func TestAttentionWays(t *testing.T) {
 	t.Parallel()
-	library(t, 90)
 	for _, w := range []struct {
 		way  string
 		math pass.Math
 		full bool
 	}{{"wgmma-turns", pass.Fast, false}, {"wgmma", pass.Fast, true}, {"mma", pass.Fast, true}, {"split", pass.Exact, true}} {
-		if w.full && os.Getenv("TANDEM_FULL") != "1" {
+		if w.full && os.Getenv("TANDEM_FULL") != "1" && !onDevice() {
 			continue
 		}
 		t.Run(w.way, func(t *testing.T) {
 			t.Parallel()
 			passtest.Config{Math: []pass.Math{w.math}, Ops: []string{"attention", "attend"}}.Run(t, func(t testing.TB) pass.Device {
-				return emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": w.way}})
+				return hopper(t, Config{Ways: map[string]string{"": w.way}})
 			})
 		})
 	}
@@ -46,7 +56,7 @@ var attentionWays = []struct {
 // attentionOf returns what an op over the given queries, keys and values makes in a way.
 func attentionOf(t *testing.T, way string, math pass.Math, op pass.Attention, q, k, v []float32) []float32 {
 	t.Helper()
-	dev := emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": way}})
+	dev := hopper(t, Config{Ways: map[string]string{"": way}})
 	defer dev.Close()
 	s, err := dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)

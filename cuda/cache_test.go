@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
@@ -19,7 +18,7 @@ type cached struct {
 }
 
 func newCached(t *testing.T, g pass.CacheConfig) cached {
-	dev := emulated(t, drivertest.Hopper(), Config{})
+	dev := hopper(t, Config{})
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
 	s, err := dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)
