@@ -156,6 +156,7 @@ func TestWrongResults(t *testing.T) {
 	kernels := map[string]benchmarkCase{
 		"gemm": gemm, "conv1d": conv, "lstm": lstm,
 		"attention": kernelCase("a", "", kernel.RelativeAttention(5, 2, 4)),
+		"depthwise": kernelCase("d", "", kernel.FirstDepthwise(61, 16, 4)),
 		"plain":     attention("p", 1, 6, 2, 4),
 		"argmax":    rowwise("r", 3, 50, pass.Argmax{Batch: 3, Rows: 1, Cols: 50}, "IDs", nil),
 	}
@@ -207,6 +208,11 @@ func TestWrongResults(t *testing.T) {
 			a := op.(pass.Attention)
 			a.Queries--
 			return a
+		}},
+		"last row of an image": {"depthwise", func(op pass.Op) pass.Op {
+			d := op.(pass.DepthwiseConv2D)
+			d.Out = pass.Span{To: d.Out.To - 1}
+			return d
 		}},
 		"ids": {"argmax", func(op pass.Op) pass.Op {
 			a := op.(pass.Argmax)

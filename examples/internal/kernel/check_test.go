@@ -80,3 +80,34 @@ func TestRepeat(t *testing.T) {
 	require.NoError(t, timed.Close())
 	require.NoError(t, timed.Close())
 }
+
+// Rows of an image that is narrowed around them are those of the whole.
+func TestNarrow(t *testing.T) {
+	t.Parallel()
+	for _, time := range []int{1, 6, 29, 30, 31, 32} {
+		j, err := FirstDepthwise(time, 8, 2).Job()
+		require.NoError(t, err)
+		place := func(id uint32) pass.View {
+			return pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: id, Generation: 1}, pass.F32, 1<<20).View()
+		}
+		shape, err := j.c.Params[0].Weights.Shape()
+		require.NoError(t, err)
+		w := pass.MakeParam(pass.Ref{Device: 1, ID: 1, Generation: 1}, shape)
+		whole, err := pass.Check(pass.DepthwiseConv2D{X: place(1), Y: place(2), W: w, Time: time, Frequency: 8})
+		require.NoError(t, err)
+		all, err := j.truth(-1, whole)
+		require.NoError(t, err)
+		rows := whole.Op.(pass.DepthwiseConv2D).Out.Len()
+		cols := len(all[0].Words) / rows
+		for r := range rows {
+			part, err := pass.Part(whole, pass.AxisRows, r, r+1)
+			require.NoError(t, err)
+			part, err = narrow(part)
+			require.NoError(t, err)
+			require.LessOrEqual(t, part.Op.(pass.DepthwiseConv2D).Time, 16)
+			got, err := j.truth(r, part)
+			require.NoError(t, err)
+			require.Equal(t, all[0].Words[r*cols:][:cols], got[0].Words, "%d of %d", r, rows)
+		}
+	}
+}
