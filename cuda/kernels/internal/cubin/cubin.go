@@ -32,6 +32,10 @@ const (
 
 const infoPrefix = ".nv.info."
 
+// From 9.0 on the first bytes of shared memory are the system's. Sections count them,
+// limits do not.
+const systemShared = 1 << 10
+
 // Read returns the kernels of a cubin by name.
 func Read(image []byte) (map[string]Kernel, error) {
 	f, err := elf.NewFile(bytes.NewReader(image))
@@ -40,6 +44,10 @@ func Read(image []byte) (map[string]Kernel, error) {
 	}
 	defer f.Close()
 	kernels := map[string]Kernel{}
+	reserved := uint64(0)
+	if f.Section(".nv.shared.reserved.0") != nil {
+		reserved = systemShared
+	}
 	for _, s := range f.Sections {
 		name, ok := strings.CutPrefix(s.Name, infoPrefix)
 		if !ok {
@@ -61,7 +69,7 @@ func Read(image []byte) (map[string]Kernel, error) {
 			return nil, fmt.Errorf("cubin: %s: %w", s.Name, err)
 		}
 		if shared := f.Section(".nv.shared." + name); shared != nil {
-			k.Static = int(shared.Size)
+			k.Static = int(shared.Size - min(shared.Size, reserved))
 		}
 		kernels[name] = k
 	}

@@ -19,7 +19,7 @@ type part struct {
 	size uint64 // of sections without data
 }
 
-func image(info, kernelInfo []byte) []byte {
+func image(info, kernelInfo []byte, more ...part) []byte {
 	strings := "\x00kernel\x00"
 	symbols := make([]byte, 48)
 	binary.LittleEndian.PutUint32(symbols[24:], 1)
@@ -33,6 +33,7 @@ func image(info, kernelInfo []byte) []byte {
 		{name: ".nv.info.kernel", kind: 0x70000000, link: 3, data: kernelInfo},
 		{name: ".nv.shared.kernel", kind: elf.SHT_NOBITS, size: 1040},
 	}
+	parts = append(parts, more...)
 	names := []byte{0}
 	at := make([]uint32, len(parts))
 	for i, p := range parts[1:] {
@@ -72,7 +73,12 @@ var (
 func TestRead(t *testing.T) {
 	got, err := cubin.Read(image(general, special))
 	require.NoError(t, err)
-	require.Equal(t, map[string]cubin.Kernel{"kernel": {Args: 0x138, Threads: 256, Registers: 40, Stack: 16, Static: 1040}}, got)
+	want := cubin.Kernel{Args: 0x138, Threads: 256, Registers: 40, Stack: 16, Static: 1040}
+	require.Equal(t, map[string]cubin.Kernel{"kernel": want}, got)
+	got, err = cubin.Read(image(general, special, part{name: ".nv.shared.reserved.0", kind: elf.SHT_NOBITS}))
+	require.NoError(t, err)
+	want.Static = 16
+	require.Equal(t, map[string]cubin.Kernel{"kernel": want}, got)
 }
 
 func TestReadRefuses(t *testing.T) {
