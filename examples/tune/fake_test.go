@@ -27,6 +27,7 @@ type fakeGPU struct {
 	mu     sync.Mutex
 	forced map[string]string
 	asked  map[string]cuda.Boundary
+	ran    []string // ways of the runs, those that follow each other once
 	// wrong is the way whose results are wrong.
 	wrong string
 	// breaks is the way that cannot be recorded.
@@ -86,12 +87,19 @@ type fakeSession struct {
 
 type fakeRecording struct {
 	pass.Recording
+	d     *fakeGPU
+	way   string
 	takes time.Duration
 }
 
 func (r fakeRecording) Run(ctx context.Context, binds ...pass.Bind) (pass.Run, error) {
 	run, err := r.Recording.Run(ctx, binds...)
 	time.Sleep(r.takes)
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if n := len(r.d.ran); n == 0 || r.d.ran[n-1] != r.way {
+		r.d.ran = append(r.d.ran, r.way)
+	}
 	return run, err
 }
 
@@ -109,10 +117,11 @@ func (p fakePass) Do(ops ...pass.Op) {
 // Record asks for a way for each op, and for those of a product in one of them.
 func (s fakeSession) Record(ctx context.Context, opt pass.RecordOptions, f func(pass.Pass)) (pass.Recording, error) {
 	var takes time.Duration
+	var way string
 	var broken error
 	rec, err := s.Session.Record(ctx, opt, func(p pass.Pass) {
 		f(fakePass{p, func(op pass.Op) pass.Op {
-			way := s.way(op, opt.Math)
+			way = s.way(op, opt.Math)
 			if way == s.d.breaks {
 				broken = pass.ErrOutOfMemory
 			}
@@ -128,7 +137,7 @@ func (s fakeSession) Record(ctx context.Context, opt pass.RecordOptions, f func(
 		rec.Close()
 		return nil, broken
 	}
-	return fakeRecording{rec, takes}, err
+	return fakeRecording{rec, s.d, way, takes}, err
 }
 
 func (s fakeSession) way(op pass.Op, m pass.Math) string {

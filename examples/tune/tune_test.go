@@ -98,6 +98,16 @@ func TestTune(t *testing.T) {
 	require.Equal(t, choices, d.forced, "what is pinned is used while the rest is measured, and nothing else is left forced")
 }
 
+// Ways take turns, in both orders, so that what changes with time strikes all of them; one
+// that is far slower than another takes no part.
+func TestInTurn(t *testing.T) {
+	t.Parallel()
+	d := newFake(t)
+	code, _, stderr := tune(t, d, []work{product}, "--dry-run", "--math", "exact")
+	require.Equal(t, exitGood, code, stderr)
+	require.Equal(t, []string{"slow", "rule", "quick", "rule", "quick", "rule"}, d.ran[len(d.ran)-6:])
+}
+
 func TestMath(t *testing.T) {
 	t.Parallel()
 	for math, want := range map[string][]string{"exact": {"few rows", "product exact"}, "fast": {"product fast"}} {
