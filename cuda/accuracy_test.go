@@ -14,8 +14,9 @@ import (
 )
 
 // An accuracy is work whose error is held against that of cuBLAS and cuDNN: Exact against
-// theirs with FP32 operands, Fast against the worse of theirs with TF32 and FP16 operands.
-// Errors are relative L2 errors against float64, of data as testdata/yardstick.py has them.
+// theirs with FP32 operands, Fast against the worse of theirs with TF32 and FP16 operands,
+// as testdata/yardstick.py measured them on an H200. Errors are relative L2 errors against
+// float64, of data of the same kind.
 type accuracy struct {
 	c           cases.Case
 	exact, fast float64
@@ -50,17 +51,21 @@ func accuracies() []accuracy {
 		Name: "attention 300x4x64", Op: pass.Attention{Queries: 300, Keys: 300, Heads: 4, HeadDim: 64},
 		Inputs:  []cases.Tensor{values("Q", "normal", 1, 300, 256), values("K", "normal", 1, 300, 256), values("V", "normal", 1, 300, 256)},
 		Outputs: []string{"O"},
-	}, 5e-7, 1e-3}
+	}, 4.02e-7, 6.47e-4}
 	return []accuracy{
-		gemm(256, 384, 256, "normal", 5e-7, 5e-4), gemm(256, 384, 256, "relu", 5e-7, 5e-4),
-		gemm(256, 1280, 256, "normal", 8e-7, 5e-4), gemm(256, 1280, 256, "relu", 8e-7, 5e-4),
-		gemm(256, 4096, 256, "normal", 1.5e-6, 5e-4), gemm(256, 4096, 256, "relu", 1.5e-6, 5e-4),
-		gemm(1, 1280, 1024, "normal", 8e-7, 5e-4), gemm(1, 1280, 1024, "relu", 8e-7, 5e-4),
-		conv1d("normal", 5e-7, 5e-4), conv1d("relu", 5e-7, 5e-4),
-		conv2d("normal", 5e-7, 5e-4), conv2d("relu", 5e-7, 5e-4),
+		gemm(256, 384, 256, "normal", 1.54e-7, 3.59e-4), gemm(256, 384, 256, "relu", 1.14e-7, 3.61e-4),
+		gemm(256, 1280, 256, "normal", 2.34e-7, 3.60e-4), gemm(256, 1280, 256, "relu", 1.72e-7, 3.58e-4),
+		gemm(256, 4096, 256, "normal", 2.98e-7, 3.61e-4), gemm(256, 4096, 256, "relu", 2.18e-7, 3.63e-4),
+		gemm(1, 1280, 1024, "normal", 1.31e-7, 3.51e-4), gemm(1, 1280, 1024, "relu", 1.05e-7, 3.59e-4),
+		conv1d("normal", 3.52e-7, 3.64e-4), conv1d("relu", 2.46e-7, 3.68e-4),
+		conv2d("normal", 4.22e-7, 3.57e-4), conv2d("relu", 2.94e-7, 3.53e-4),
 		attention,
 	}
 }
+
+// aboveYardstick is how far above the other libraries' an error may be. Split operands keep
+// 22 of 24 bits, which shows where sums are short: of what is here, in two, by a tenth.
+const aboveYardstick = 1.15
 
 func values(name, kind string, shape ...int) cases.Tensor {
 	n := 1
@@ -102,12 +107,12 @@ func TestAccuracy(t *testing.T) {
 		for _, math := range []pass.Math{pass.Exact, pass.Fast} {
 			got, err := compute(t.Context(), dev, a.c, math)
 			require.NoError(t, err, a.c.Name)
-			e, bound := distance(got, want[0].Float32s()), a.exact
+			e, yardstick := distance(got, want[0].Float32s()), a.exact
 			if math == pass.Fast {
-				bound = a.fast
+				yardstick = a.fast
 			}
-			t.Logf("%-32s %-5v %.2e (bound %.1e)", a.c.Name, math, e, bound)
-			require.LessOrEqual(t, e, bound, "%s, %v", a.c.Name, math)
+			t.Logf("%-32s %-5v %.2e (theirs %.2e)", a.c.Name, math, e, yardstick)
+			require.LessOrEqual(t, e, aboveYardstick*yardstick, "%s, %v", a.c.Name, math)
 		}
 	}
 }
