@@ -128,7 +128,11 @@ func family(o options, f kernels.Family, was *kernels.FamilyRecord, same bool, t
 		return nil, mistakes
 	}
 	for _, c := range wanted {
-		if err := replace(filepath.Join(o.images, f.Name+"."+c.tier.Name+".gz"), pack(c.image)); err != nil {
+		packed, err := pack(c.image)
+		if err == nil {
+			err = replace(filepath.Join(o.images, f.Name+"."+c.tier.Name+".gz"), packed)
+		}
+		if err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(c.image)
@@ -155,15 +159,17 @@ func record(f kernels.Family, sum string) *kernels.FamilyRecord {
 }
 
 // pack compresses an image, to the same bytes each time.
-func pack(image []byte) []byte {
+func pack(image []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
-		panic(err) // the level is a constant
+		return nil, err
 	}
-	w.Write(image)
-	w.Close()
-	return b.Bytes()
+	if _, err := w.Write(image); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return b.Bytes(), err
 }
 
 func present(dir string, r *kernels.FamilyRecord, t kernels.Tier) bool {
