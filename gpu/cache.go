@@ -162,7 +162,7 @@ func (c *compiler) attend(op pass.Attend, cost pass.Cost) error {
 	a := attention{
 		c: c, label: op.Name(), source: g.Type.String(), batch: op.Batch, queries: op.Queries, heads: g.Heads, dim: g.HeadDim,
 		scale: op.Scale, most: g.Capacity, cost: cost,
-		q: c.lines(op.Q, op.Batch, op.Queries, width, false), o: c.lines(op.O, op.Batch, op.Queries, width, true),
+		views:   attentionViews{q: op.Q, o: op.O},
 		lengths: numbers{kind: "none"}, keyNumbers: c.index(op.Keys, op.Batch, 0, g.Capacity),
 	}
 	if op.Causal {

@@ -74,6 +74,17 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 	switch op := step.Op.(type) {
 	case pass.Permute:
 		return true, c.whole(step)
+	case pass.Attention:
+		t := chooseAttentionTile(op.HeadDim, op.Queries, op.Heads, !op.Q2.IsZero(), c.limits)
+		units = map[string]int{"Q": t.queries(), "O": t.queries(), "Q2": t.queries(), "K": t.keys(), "V": t.keys(), "Positions": t.queries() + t.keys()}
+		if op.Queries <= fewQueries && op.Q2.IsZero() {
+			units = map[string]int{"Q": fewQueries, "O": fewQueries, "K": splitKeys, "V": splitKeys}
+		}
+		if op.Batch == 1 && op.Heads > 1 && !c.holdsUnits(step, units) {
+			return true, c.inTwo(step, pass.Cut{Axis: pass.AxisHeads, Extent: op.Heads, Grain: 1})
+		}
+	case pass.Attend:
+		return true, c.whole(step)
 	case pass.PoolNorm:
 		if op.Batch > 1 {
 			return false, nil
@@ -97,7 +108,7 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 		switch {
 		case a.Batch > 1:
 			return false, nil
-		case ok && a.Rows > 1 && a.View.RowStride > a.Cols && !c.holds(a.View, 1, pass.Span{To: min(unit, a.Rows)}, a.Cols):
+		case ok && a.Rows > 1 && a.View.RowStride > a.Cols && !c.holdsRows(a, unit):
 			far = append(far, a)
 		case !ok && !c.fits(a):
 			return false, nil
@@ -107,6 +118,21 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 		return true, c.gathered(step, far)
 	}
 	return true, c.whole(step)
+}
+
+// holdsRows reports whether one binding holds so many rows of an argument.
+func (c *compiler) holdsRows(a pass.Arg, rows int) bool {
+	return c.holds(a.View, 1, pass.Span{To: min(rows, a.Rows)}, a.Cols)
+}
+
+// holdsUnits reports whether bindings hold what one dispatch must see of arguments.
+func (c *compiler) holdsUnits(step pass.Checked, units map[string]int) bool {
+	for _, a := range step.Args {
+		if unit, ok := units[a.Name]; ok && !c.holdsRows(a, unit) {
+			return false
+		}
+	}
+	return true
 }
 
 // gathered compiles an op with copies of arguments whose rows are so far apart that one

@@ -46,7 +46,13 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		permuteCase([4]int{3, 2, 21000, 3}, [4]int{3, 1, 2, 0}),
 		permuteCase([4]int{1, 1, 1, 40000}, [4]int{0, 3, 1, 2}),
 	} {
-		for _, l := range []cases.Layout{cases.Dense, cases.Awkward, cases.Interleaved} {
+		layouts := []cases.Layout{cases.Dense, cases.Awkward}
+		checked, err := c.Resolve()
+		require.NoError(t, err)
+		if checked.Args[0].Batch > 1 {
+			layouts[1] = cases.Interleaved
+		}
+		for _, l := range layouts {
 			whole := plain.run(t, c, l)
 			count := len(plain.dispatches)
 			require.Equal(t, whole, small.run(t, c, l), "%s: %v", c.Name, l)
@@ -55,6 +61,47 @@ func TestItemsLargerThanABinding(t *testing.T) {
 	}
 	for op, n := range more {
 		require.Positive(t, n, op)
+	}
+}
+
+// Attention of which a binding holds some queries and some keys: what is found in runs of
+// keys is joined, unless the mask lets queries see one run only.
+func TestAttentionInWindows(t *testing.T) {
+	t.Parallel()
+	plain := newBench(t, driver.DeviceConfig{}, nil)
+	small := newBench(t, driver.DeviceConfig{Limits: driver.Limits{MaxStorageBindingSize: 16 << 10}}, nil)
+	for _, c := range []struct {
+		c      cases.Case
+		l      cases.Layout
+		joined bool
+	}{
+		{attentionCase(1, 70, 500, 2, 8, pass.Mask{}, false), cases.Awkward, true},
+		{attentionCase(2, 200, 400, 1, 12, pass.Causal, false), cases.Dense, true},
+		{attentionCase(1, 250, 250, 2, 8, pass.Mask{}, true), cases.Dense, true},
+		{attentionCase(1, 220, 220, 1, 16, pass.Causal, true), cases.Awkward, true},
+		{attentionCase(1, 150, 500, 2, 8, pass.Band(300, 150), false), cases.Dense, true},
+		{with32(with32(attentionCase(2, 270, 270, 2, 8, pass.Mask{}, true), "Lengths", 270, 130), "KeyLengths", 0, 233), cases.Dense, true},
+		{attentionCase(1, 5, 900, 2, 8, pass.Mask{}, false), cases.Dense, false}, // which always joins stretches
+		{attentionCase(1, 8, 700, 4, 8, pass.Band(500, 3), false), cases.Interleaved, false},
+		{attentionCase(1, 500, 500, 2, 8, pass.Band(20, 17), false), cases.Awkward, false},
+		{attentionCase(1, 400, 400, 2, 8, pass.Band(20, 10), true), cases.Awkward, false},
+		{with32(attentionCase(1, 400, 500, 2, 8, pass.Band(30, 0), false), "KeyLengths", 441), cases.Dense, false},
+	} {
+		whole := plain.run(t, c.c, c.l)
+		count := len(plain.dispatches)
+		parts := small.run(t, c.c, c.l)
+		require.Greater(t, len(small.dispatches), count, c.c.Name)
+		joins := 0
+		for _, d := range small.dispatches {
+			if d.kernel.kernel.shader == "attention_join" {
+				joins++
+			}
+		}
+		if c.joined {
+			require.Positive(t, joins, c.c.Name)
+		} else {
+			require.Equal(t, whole, parts, c.c.Name)
+		}
 	}
 }
 

@@ -1,0 +1,77 @@
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/passtest/cases"
+)
+
+// once records ops, runs them and returns what a buffer then holds. Buffers begin with
+// numbers that depend on their lengths alone.
+func (b *bench) once(t *testing.T, ops func(buffer func(n int) pass.Buffer) (pass.Buffer, []pass.Op)) []float32 {
+	ctx := context.Background()
+	s, err := b.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	defer s.Close()
+	out, list := ops(func(n int) pass.Buffer {
+		x, err := s.Alloc(pass.F32, n)
+		require.NoError(t, err)
+		require.NoError(t, s.Write(ctx, x.View(), cases.Recipe(fmt.Sprint(n), 1, n, 1, 0)))
+		return x
+	})
+	rec, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) { p.Do(list...) })
+	require.NoError(t, err)
+	_, err = rec.Run(ctx)
+	require.NoError(t, err)
+	got := make([]float32, out.Len())
+	require.NoError(t, s.Read(ctx, out.View(), got))
+	return got
+}
+
+// Queries, keys and values in one buffer of rows [q | k | v] at odd places, of which a
+// binding holds a few rows: with few heads it binds rows, with many it copies heads.
+func TestAttentionOfStackedRows(t *testing.T) {
+	t.Parallel()
+	plain := newBench(t, driver.DeviceConfig{}, nil)
+	small := newBench(t, driver.DeviceConfig{Limits: driver.Limits{MaxStorageBindingSize: 64 << 10}}, nil)
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		heads, dim, rows, queries int
+		mask                      pass.Mask
+		relative, copied          bool
+	}{
+		{2, 20, 301, 301, pass.Causal, false, false},
+		{8, 16, 200, 200, pass.Mask{}, true, true},
+		{3, 64, 130, 7, pass.Mask{}, false, true},
+	} {
+		width := c.heads * c.dim
+		stride, offset := 3*width+1+2*random.IntN(3), 1+2*random.IntN(40)
+		attention := func(buffer func(n int) pass.Buffer) (pass.Buffer, []pass.Op) {
+			o := buffer(offset + c.queries*(width+3))
+			qkv := buffer(offset + c.rows*stride).At(offset).Rows(stride)
+			op := pass.Attention{Q: qkv, K: qkv.At(width), V: qkv.At(2 * width), O: o.At(offset).Rows(width + 3),
+				Queries: c.queries, Keys: c.rows, Heads: c.heads, HeadDim: c.dim, Mask: c.mask}
+			if c.relative {
+				op.Q2, op.Positions = qkv.At(1), buffer(2*c.rows*width+5).At(3)
+			}
+			return o, []pass.Op{op}
+		}
+		whole, parts := plain.once(t, attention), small.once(t, attention)
+		copied := 0
+		for _, d := range small.dispatches {
+			if d.label == "copy" {
+				copied++
+			}
+		}
+		require.Equal(t, c.copied, copied > 0)
+		for i := range whole {
+			require.InDelta(t, whole[i], parts[i], 2e-6, "%+v: element %d", c, i)
+		}
+	}
+}
