@@ -94,7 +94,7 @@ func (v *imageConvolution) piece(c *compiler, piece int) error {
 		"Type": "F32", "ScaleBinding": 0, "Quads": quads, "Channels": fixed, "Size": v.shape.Size, "Residual": wanted,
 		"Vectors": y.inFours() && n%4 == 0 && (!wanted || residual.inFours()),
 		"Bias":    v.shape.Bias, "Epilogue": epilogueName(epilogue), "InPlace": false, "Ragged": false, "Pooled": false,
-		"Tile": t.size, "Rows": t.rows, "Columns": t.columns, "Long": t.long,
+		"Tile": t.size, "Rows": t.rows, "Columns": t.columns, "Long": t.long, "Fine": false,
 	}}, operands: []operand{w.values(piece), v.x.operand}}
 	k.bind("OutBinding", true, y.operand)
 	var bias operand

@@ -83,6 +83,14 @@ type recurrence struct {
 
 }
 
+// fine reports whether sums lose next to nothing. A recurrence multiplies what it rounds:
+// by a factor with every step where its weights are large. One that takes few steps at a
+// time hands its state on, so nobody knows for how many it goes on; and it is short.
+func (r *recurrence) fine() bool {
+	const fewSteps = 4
+	return r.op.Time <= fewSteps
+}
+
 // stretchWords bounds the scratch memory for gates.
 const stretchWords = 16 << 20
 
@@ -148,7 +156,7 @@ func (r *recurrence) product(s stretch, in, out lines, depth int) error {
 	h := r.shape.Hidden
 	at := r.layout.layer(s.layer)
 	m := product{
-		label: r.op.Name(), rows: r.op.Batch * s.steps, itemRows: s.steps, biased: true,
+		label: r.op.Name(), rows: r.op.Batch * s.steps, itemRows: s.steps, biased: true, fine: r.fine(),
 		weights: matrix{r.layout.inputs[s.layer], r.buffers[at:]},
 	}
 	emit := func(from, directions, first int) error {

@@ -160,7 +160,7 @@ func (r *recurrence) dispatch(s stretch, input, out lines, direction, directions
 	k := numbered{kernel{shader: "lstm", entry: "steps", values: shaders.Values{
 		"Lengths": r.lengths.kind, "StateRows": r.rows.kind, "Items": g.items, "InWorkgroup": g.inWorkgroup, "Slices": g.slices, "Width": g.width,
 		"Hidden": r.shape.Hidden, "Depth": r.layout.depth, "Directions": r.shape.Directions, "Finishes": finishes,
-		"Held": g.held(r.shape.Hidden, last-first),
+		"Held": g.held(r.shape.Hidden, last-first), "Fine": r.fine(),
 	}}, []operand{input.operand, matrix, out.operand, r.h.operand, r.cell.operand}}
 	rows := r.rows
 	if !r.inPlace {
@@ -189,7 +189,7 @@ func (r *recurrence) dispatch(s stretch, input, out lines, direction, directions
 	for _, l := range []lines{out, r.h, r.cell} {
 		back = append(back, l.words()...)
 	}
-	back = append(back, uint32(s.layer*r.shape.Directions), r.lengths.shift, rows.shift, uint32(op.States))
+	back = append(back, uint32(s.layer*r.shape.Directions), r.lengths.shift, rows.shift, uint32(op.States), 0)
 	cost := pass.Cost{FLOP: 2 * float64(words) * float64(op.Batch*directions*(last-first))}
 	cost.Bytes = 4 * float64(directions) * (float64(words) + 5*float64(op.Batch*(last-first)*r.shape.Hidden))
 	return r.c.tiles(op.Name(), k, front, tiles*directions, back, cost)

@@ -3,7 +3,7 @@ package shaders
 // imageValues are the constants of the plainest convolution of images.
 func imageValues(v Values) Values {
 	return with(Values{
-		"Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Quads": false, "Vectors": false, "Channels": 0, "Size": 3,
+		"Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Fine": false, "Quads": false, "Vectors": false, "Channels": 0, "Size": 3,
 		"Residual": false, "Bias": true, "Epilogue": "relu", "InPlace": false, "Ragged": false, "Pooled": false,
 		"ScaleBinding": 0, "OutBinding": 3, "BiasBinding": 4, "ResidualBinding": 5,
 	}, v)
