@@ -74,6 +74,8 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 	switch op := step.Op.(type) {
 	case pass.Permute:
 		return true, c.whole(step)
+	case pass.StatsPool:
+		units = map[string]int{"X": poolChunk, "Y": 1, "Masks": 1}
 	case pass.Attention:
 		t := chooseAttentionTile(op.HeadDim, op.Queries, op.Heads, !op.Q2.IsZero(), c.limits)
 		units = map[string]int{"Q": t.queries(), "O": t.queries(), "Q2": t.queries(), "K": t.keys(), "V": t.keys(), "Positions": t.queries() + t.keys()}
@@ -108,7 +110,7 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 		switch {
 		case a.Batch > 1:
 			return false, nil
-		case ok && a.Rows > 1 && a.View.RowStride > a.Cols && !c.holdsRows(a, unit):
+		case ok && min(unit, a.Rows) > 1 && a.View.RowStride > a.Cols && !c.holdsRows(a, unit):
 			far = append(far, a)
 		case !ok && !c.fits(a):
 			return false, nil

@@ -40,6 +40,11 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		melCase(pass.MelMean, 1, 34000, 9),
 		melCase(pass.MelMean, 50, 34000, 1), // interleaved
 		melCase(pass.MelAsIs, 1, 70000, 9),
+		statsCase(1, 5, 700, 9, 2, 513),
+		statsCase(1, 2, 9001, 3, 3, 20001),
+		statsCase(2, 2, 8500, 2, 2, 1500),
+		statsCase(1, 1, 9001, 3, 1, 9001, late(9001)...),
+		statsCase(40, 2, 500, 2, 1, 400), // interleaved
 		permuteCase([4]int{1, 1, 301, 170}, [4]int{0, 1, 3, 2}),
 		permuteCase([4]int{1, 13, 40, 36}, [4]int{0, 2, 1, 3}),
 		permuteCase([4]int{5, 33, 4, 70}, [4]int{1, 3, 2, 0}),
@@ -120,6 +125,13 @@ func pooledCase(batch, in, channels, out int) cases.Case {
 	w := pass.ConvWeights{Weight: randomTensor("w", 0.2, out, channels, 7)}
 	return cases.Case{Name: "conv-pooled", Op: pass.Conv1D{Batch: batch, In: in, Stride: 3, PadLeft: 4, PadRight: 9, Abs: true, Pool: 3},
 		Inputs: []cases.Tensor{randomInput("X", batch, in, channels)}, Params: []cases.Param{{Field: "W", Weights: w}}, Outputs: []string{"Y"}}
+}
+
+// late returns weights that begin with zeros.
+func late(n int) []float32 {
+	w := cases.Recipe("late", 1, n, 0.5, 0.5)
+	clear(w[:n/3])
+	return w
 }
 
 // melCase is a front end with mirrored padding and pre-emphasis.
