@@ -69,13 +69,7 @@ func (a *attention) window(v pass.View, items, rows, all pass.Span, write bool) 
 	if items.From == 0 && rows == all {
 		return a.c.lines(v, items.Len(), rows.Len(), a.heads*a.dim, write)
 	}
-	before := items.From * v.BatchStride
-	l := a.c.window(v.At(before), items.Len(), rows, a.heads*a.dim, write)
-	l.shift -= before
-	if before > 0 {
-		l.items = 0
-	}
-	return l
+	return a.c.windowOfItems(v, items, rows, a.heads*a.dim, write)
 }
 
 // reads returns the queries that a region's workgroups read, which may be so many more.

@@ -3,7 +3,6 @@ package gpu
 import (
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -19,6 +18,17 @@ func (c *compiler) window(v pass.View, batch int, rows pass.Span, cols int, writ
 	l := c.lines(v.At(before), batch, rows.Len(), cols, write)
 	l.shift -= before
 	l.single = false
+	return l
+}
+
+// windowOfItems is window for some items.
+func (c *compiler) windowOfItems(v pass.View, items, rows pass.Span, cols int, write bool) lines {
+	before := items.From * v.BatchStride
+	l := c.window(v.At(before), items.Len(), rows, cols, write)
+	l.shift -= before
+	if before > 0 {
+		l.items = 0 // so that the distance from item to item counts
+	}
 	return l
 }
 
@@ -74,6 +84,8 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 	switch op := step.Op.(type) {
 	case pass.Permute:
 		return true, c.whole(step)
+	case pass.Map, pass.Add, pass.Scale, pass.Copy, pass.Fill:
+		return c.inColumns(step)
 	case pass.StatsPool:
 		units = map[string]int{"X": poolChunk, "Y": 1, "Masks": 1}
 	case pass.Attention:
@@ -86,6 +98,13 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 			return true, c.inTwo(step, pass.Cut{Axis: pass.AxisHeads, Extent: op.Heads, Grain: 1})
 		}
 	case pass.Attend:
+		return true, c.whole(step)
+	case pass.Append:
+		for _, a := range step.Args {
+			if a.Batch = 1; !c.fits(a) {
+				return false, nil
+			}
+		}
 		return true, c.whole(step)
 	case pass.PoolNorm:
 		if op.Batch > 1 {
@@ -137,91 +156,31 @@ func (c *compiler) holdsUnits(step pass.Checked, units map[string]int) bool {
 	return true
 }
 
-// gathered compiles an op with copies of arguments whose rows are so far apart that one
-// binding holds too few of them.
-func (c *compiler) gathered(step pass.Checked, far []pass.Arg) error {
-	op := reflect.New(reflect.TypeOf(step.Op)).Elem()
-	op.Set(reflect.ValueOf(step.Op))
-	var copies []gathering
-	for _, a := range far {
-		i := slices.IndexFunc(copies, func(g gathering) bool { return g.arg.View == a.View })
-		if i < 0 {
-			g, err := c.gather(a)
-			if err != nil {
-				return err
+// inColumns compiles an op whose elements have nothing to do with each other by halves of
+// a row that exceeds a binding.
+func (c *compiler) inColumns(step pass.Checked) (done bool, err error) {
+	if a, _ := c.large(step); a.Batch > 1 || a.Rows > 1 || a.Cols < 2 {
+		return false, nil
+	}
+	cols := reflect.ValueOf(step.Op).FieldByName("Cols").Int()
+	for _, s := range [2][2]int64{{0, cols / 2}, {cols / 2, cols}} {
+		op := reflect.New(reflect.TypeOf(step.Op)).Elem()
+		op.Set(reflect.ValueOf(step.Op))
+		op.FieldByName("Cols").SetInt(s[1] - s[0])
+		for _, a := range step.Args {
+			if f := op.FieldByName(a.Name); f.Type() == reflect.TypeFor[pass.View]() {
+				f.Set(reflect.ValueOf(a.View.At(int(s[0]))))
 			}
-			i, copies = len(copies), append(copies, g)
 		}
-		copies[i].arg.Access |= a.Access
-		op.FieldByName(a.Name).Set(reflect.ValueOf(copies[i].to))
-	}
-	for _, g := range copies {
-		if err := g.in(c); err != nil {
-			return err
-		}
-	}
-	part, err := pass.Check(op.Interface().(pass.Op))
-	if err == nil {
-		err = c.op(part)
-	}
-	for _, g := range copies {
+		part, err := pass.Check(op.Interface().(pass.Op))
 		if err == nil {
-			err = g.out(c)
+			err = c.op(part)
+		}
+		if err != nil {
+			return true, err
 		}
 	}
-	return err
-}
-
-// A gathering is an argument of one item with a copy of its rows that lie one after the
-// other.
-type gathering struct {
-	arg pass.Arg
-	to  pass.View
-}
-
-// gather makes room for a copy, which in fills and out brings back.
-func (c *compiler) gather(a pass.Arg) (gathering, error) {
-	n := a.Rows * a.Cols
-	if 4*uint64(n) > c.limits.MaxBufferSize {
-		return gathering{}, c.tooLarge(a)
-	}
-	return gathering{a, c.keep(n, a.View.Buffer.Type()).View().Rows(a.Cols)}, nil
-}
-
-func (g gathering) in(c *compiler) error {
-	if g.arg.Access&pass.Read == 0 {
-		return nil
-	}
-	return c.copied(g.arg.View, g.to, g.arg)
-}
-
-func (g gathering) out(c *compiler) error {
-	defer c.drop(g.to.Buffer)
-	if g.arg.Access&pass.Write == 0 {
-		return nil
-	}
-	return c.copied(g.to, g.arg.View, g.arg)
-}
-
-func (c *compiler) copied(from, to pass.View, a pass.Arg) error {
-	step, err := pass.Check(pass.Copy{From: from, To: to, Rows: a.Rows, Cols: a.Cols})
-	if err != nil {
-		return err
-	}
-	return c.op(step)
-}
-
-// keep returns scratch memory of n elements as a buffer, until it is dropped.
-func (c *compiler) keep(n int, t pass.DType) pass.Buffer {
-	o := c.scratch(n)
-	c.extra.kept[o.scratch-1] = true
-	// No device is number 0, so that no other buffer has this name.
-	return pass.MakeBuffer(pass.Ref{ID: uint32(o.scratch)}, t, n)
-}
-
-func (c *compiler) drop(b pass.Buffer) {
-	i := b.Ref().ID - 1
-	c.extra.kept[i], c.extra.lent[i] = false, false
+	return true, nil
 }
 
 // tooLarge is the error of an argument that cannot be bound.

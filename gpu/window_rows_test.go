@@ -75,3 +75,47 @@ func TestAttentionOfStackedRows(t *testing.T) {
 		}
 	}
 }
+
+// One row that exceeds a binding, of ops that make an element of each.
+func TestRowsLargerThanABinding(t *testing.T) {
+	t.Parallel()
+	small := newBench(t, driver.DeviceConfig{Limits: driver.Limits{MaxStorageBindingSize: 64 << 10}}, nil)
+	const n, at = 40001, 3
+	got := small.once(t, func(buffer func(n int) pass.Buffer) (pass.Buffer, []pass.Op) {
+		x, y, z := buffer(n+at), buffer(n+at), buffer(n+at)
+		return y, []pass.Op{
+			pass.Fill{To: z.At(at), Rows: 1, Cols: n, Value: 2},
+			pass.Add{A: x.At(at), B: z.At(at), Y: y.At(at), Rows: 1, Cols: n},
+			pass.Scale{X: y.At(at), Y: y.At(at), Rows: 1, Cols: n, Factor: 0.5},
+			pass.Copy{From: y.At(at), To: z.At(at), Rows: 1, Cols: n},
+			pass.Map{X: z.At(at), Y: y.At(at), Rows: 1, Cols: n, Epilogue: pass.ReLU},
+		}
+	})
+	want := cases.Recipe(fmt.Sprint(n+at), 1, n+at, 1, 0)
+	for i := at; i < n+at; i++ {
+		want[i] = max((want[i]+2)*0.5, 0)
+	}
+	require.Equal(t, want, got)
+}
+
+// Queries of a cache that exceed a binding: many of one item, and few of many items.
+func TestAttendInWindows(t *testing.T) {
+	t.Parallel()
+	plain := newBench(t, driver.DeviceConfig{}, nil)
+	small := newBench(t, driver.DeviceConfig{Limits: driver.Limits{MaxStorageBindingSize: 16 << 10}}, nil)
+	for _, c := range []struct{ batch, queries, capacity int }{{1, 500, 60}, {3, 140, 300}, {60, 7, 120}} {
+		const heads, dim = 2, 12
+		attend := func(b *bench) []float32 {
+			ctx := context.Background()
+			h := newCached(t, b, pass.CacheConfig{Heads: heads, HeadDim: dim, Capacity: c.capacity, Batch: c.batch}, c.batch*c.queries)
+			rows := c.capacity / c.batch // which is how many the helper makes
+			require.NoError(t, h.do(t,
+				pass.Append{K: h.k.View(), V: h.v.View(), Cache: h.cache, Rows: rows, Batch: c.batch},
+				pass.Attend{Q: h.q.View(), O: h.o[0].View(), Cache: h.cache, Batch: c.batch, Queries: c.queries, Keys: pass.Const(rows)}))
+			got := make([]float32, h.o[0].Len())
+			require.NoError(t, h.Read(ctx, h.o[0].View(), got))
+			return got
+		}
+		require.Equal(t, attend(plain), attend(small), "%+v", c)
+	}
+}
