@@ -114,6 +114,12 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 	case pass.Conv1D:
 		v := c.convolution(op)
 		units = map[string]int{"X": v.reach(), "Y": 1}
+	case pass.Conv2D:
+		_, width := op.Size()
+		units = map[string]int{"X": 3 * op.Width, "Y": width, "Residual": width}
+	case pass.ConvGLU:
+		kernel := c.plan.Param(op.W).(*param).shape.(pass.ConvGLUShape).Kernel
+		units = map[string]int{"X": kernel + mostGLURows, "Y": 1}
 	case pass.LogMel:
 		mels := c.plan.Param(op.W).(*param).shape.(pass.MelShape).Mels
 		units = map[string]int{"X": 1, "Y": max(melChunk, melValues/mels+2)}

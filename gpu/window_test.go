@@ -45,6 +45,11 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		statsCase(2, 2, 8500, 2, 2, 1500),
 		statsCase(1, 1, 9001, 3, 1, 9001, late(9001)...),
 		statsCase(40, 2, 500, 2, 1, 400), // interleaved
+		imageCase(1, 61, 43, 9, 1),
+		imageCase(2, 40, 43, 12, 2),
+		imageCase(30, 12, 31, 4, 1), // interleaved
+		gluCase(1, 700, 25, true),
+		gluCase(2, 400, 28, false),
 		permuteCase([4]int{1, 1, 301, 170}, [4]int{0, 1, 3, 2}),
 		permuteCase([4]int{1, 13, 40, 36}, [4]int{0, 2, 1, 3}),
 		permuteCase([4]int{5, 33, 4, 70}, [4]int{1, 3, 2, 0}),
@@ -125,6 +130,22 @@ func pooledCase(batch, in, channels, out int) cases.Case {
 	w := pass.ConvWeights{Weight: randomTensor("w", 0.2, out, channels, 7)}
 	return cases.Case{Name: "conv-pooled", Op: pass.Conv1D{Batch: batch, In: in, Stride: 3, PadLeft: 4, PadRight: 9, Abs: true, Pool: 3},
 		Inputs: []cases.Tensor{randomInput("X", batch, in, channels)}, Params: []cases.Param{{Field: "W", Weights: w}}, Outputs: []string{"Y"}}
+}
+
+// imageCase is a convolution of images with a residual.
+func imageCase(batch, height, width, channels, stride int) cases.Case {
+	op := pass.Conv2D{Batch: batch, Height: height, Width: width, Stride: stride, ReLU: true}
+	w := pass.Conv2DWeights{Weight: randomTensor("w", 0.2, channels, channels, 3, 3), Bias: cases.Recipe("bias", 1, channels, 1, 0)}
+	lines, columns := op.Size()
+	return cases.Case{Name: fmt.Sprintf("conv2d-%dx%dx%dx%d-%d", batch, height, width, channels, stride), Op: op, Outputs: []string{"Y"},
+		Inputs: []cases.Tensor{randomInput("X", batch, height*width, channels), randomInput("Residual", batch, lines*columns, channels)},
+		Params: []cases.Param{{Field: "W", Weights: w}}}
+}
+
+func gluCase(batch, rows, channels int, normalised bool) cases.Case {
+	w := pass.ConvGLUWeights{Weight: randomTensor("w", 1, channels, 9), Gain: cases.Recipe("gain", 1, channels, 1, 1), Shift: cases.Recipe("shift", 1, channels, 1, 0), Normalised: normalised}
+	return cases.Case{Name: fmt.Sprintf("convglu-%dx%dx%d", batch, rows, channels), Op: pass.ConvGLU{Batch: batch, Rows: rows}, Outputs: []string{"Y"},
+		Inputs: []cases.Tensor{randomInput("X", batch, rows, 2*channels)}, Params: []cases.Param{{Field: "W", Weights: w}}}
 }
 
 // late returns weights that begin with zeros.
