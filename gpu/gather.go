@@ -14,7 +14,7 @@ func (c *compiler) gathered(step pass.Checked, far []pass.Arg) error {
 	op.Set(reflect.ValueOf(step.Op))
 	var copies []gathering
 	for _, a := range far {
-		i := slices.IndexFunc(copies, func(g gathering) bool { return g.arg.View == a.View })
+		i := slices.IndexFunc(copies, func(g gathering) bool { return g.arg.View == a.View && g.arg.Rows == a.Rows && g.arg.Cols == a.Cols })
 		if i < 0 {
 			g, err := c.gather(a)
 			if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// A binding holds less than a buffer may. An op of which no cut helps against that runs
-// in windows: each dispatch binds the rows that its workgroups touch.
+// A buffer may be larger than one binding. An op that has no cut which helps against that
+// runs in windows: each dispatch binds the rows that its workgroups touch.
 
 // window returns some rows of a view as lines that kernels address as if all rows were
 // bound: row 0 lies so far before the binding that its shift is below zero. Kernels
@@ -80,24 +80,10 @@ func within(s pass.Span, n int) pass.Span {
 // inWindows compiles an op of which an argument exceeds a binding, if its family can
 // bind a part of it.
 func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
-	var units map[string]int // rows of an argument that one dispatch must see
 	switch op := step.Op.(type) {
-	case pass.Permute:
-		return true, c.whole(step)
 	case pass.Map, pass.Add, pass.Scale, pass.Copy, pass.Fill:
 		return c.inColumns(step)
-	case pass.StatsPool:
-		units = map[string]int{"X": poolChunk, "Y": 1, "Masks": 1}
-	case pass.Attention:
-		t := chooseAttentionTile(op.HeadDim, op.Queries, op.Heads, !op.Q2.IsZero(), c.limits)
-		units = map[string]int{"Q": t.queries(), "O": t.queries(), "Q2": t.queries(), "K": t.keys(), "V": t.keys(), "Positions": t.queries() + t.keys()}
-		if op.Queries <= fewQueries && op.Q2.IsZero() {
-			units = map[string]int{"Q": fewQueries, "O": fewQueries, "K": splitKeys, "V": splitKeys}
-		}
-		if op.Batch == 1 && op.Heads > 1 && !c.holdsUnits(step, units) {
-			return true, c.inTwo(step, pass.Cut{Axis: pass.AxisHeads, Extent: op.Heads, Grain: 1})
-		}
-	case pass.Attend:
+	case pass.Permute, pass.Attend:
 		return true, c.whole(step)
 	case pass.Append:
 		for _, a := range step.Args {
@@ -111,35 +97,27 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 			return false, nil
 		}
 		return true, c.whole(step)
-	case pass.Conv1D:
-		v := c.convolution(op)
-		units = map[string]int{"X": v.reach(), "Y": 1}
-	case pass.Conv2D:
-		_, width := op.Size()
-		units = map[string]int{"X": 3 * op.Width, "Y": width, "Residual": width}
-	case pass.ConvGLU:
-		kernel := c.plan.Param(op.W).(*param).shape.(pass.ConvGLUShape).Kernel
-		units = map[string]int{"X": kernel + mostGLURows, "Y": 1}
-	case pass.LogMel:
-		mels := c.plan.Param(op.W).(*param).shape.(pass.MelShape).Mels
-		units = map[string]int{"X": 1, "Y": max(melChunk, melValues/mels+2)}
-	case pass.GroupNorm:
-		chunk, _ := groupChunks(op)
-		units = map[string]int{"X": chunk, "Y": chunk}
-	default:
+	}
+	units := c.units(step.Op)
+	if units == nil {
 		return false, nil
 	}
+	held := true
 	var far []pass.Arg
 	for _, a := range step.Args {
 		unit, ok := units[a.Name]
 		switch {
-		case a.Batch > 1:
+		case a.Batch > 1 || !ok && !c.fits(a):
 			return false, nil
-		case ok && min(unit, a.Rows) > 1 && a.View.RowStride > a.Cols && !c.holdsRows(a, unit):
-			far = append(far, a)
-		case !ok && !c.fits(a):
-			return false, nil
+		case ok && !c.holds(a.View, 1, pass.Span{To: min(unit, a.Rows)}, a.Cols):
+			held = false
+			if min(unit, a.Rows) > 1 && a.View.RowStride > a.Cols {
+				far = append(far, a)
+			}
 		}
+	}
+	if op, ok := step.Op.(pass.Attention); ok && !held && op.Heads > 1 {
+		return true, c.inTwo(step, pass.Cut{Axis: pass.AxisHeads, Extent: op.Heads, Grain: 1})
 	}
 	if len(far) > 0 {
 		return true, c.gathered(step, far)
@@ -147,19 +125,36 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 	return true, c.whole(step)
 }
 
-// holdsRows reports whether one binding holds so many rows of an argument.
-func (c *compiler) holdsRows(a pass.Arg, rows int) bool {
-	return c.holds(a.View, 1, pass.Span{To: min(rows, a.Rows)}, a.Cols)
-}
-
-// holdsUnits reports whether bindings hold what one dispatch must see of arguments.
-func (c *compiler) holdsUnits(step pass.Checked, units map[string]int) bool {
-	for _, a := range step.Args {
-		if unit, ok := units[a.Name]; ok && !c.holdsRows(a, unit) {
-			return false
+// units returns for each argument how many rows one dispatch must see, at most; nil for
+// an op that does not run in windows.
+func (c *compiler) units(op pass.Op) map[string]int {
+	switch op := op.(type) {
+	case pass.Attention:
+		if op.Queries <= fewQueries && op.Q2.IsZero() {
+			return map[string]int{"Q": fewQueries, "O": fewQueries, "K": splitKeys, "V": splitKeys}
 		}
+		t := chooseAttentionTile(op.HeadDim, op.Queries, op.Heads, !op.Q2.IsZero(), c.limits)
+		q, k := t.queries(), t.keys()
+		return map[string]int{"Q": q, "O": q, "Q2": q, "K": k, "V": k, "Positions": q + k}
+	case pass.Conv1D:
+		v := c.convolution(op)
+		return map[string]int{"X": v.reach(), "Y": 1}
+	case pass.Conv2D:
+		_, width := op.Size()
+		return map[string]int{"X": 3 * op.Width, "Y": width, "Residual": width}
+	case pass.ConvGLU:
+		kernel := c.plan.Param(op.W).(*param).shape.(pass.ConvGLUShape).Kernel
+		return map[string]int{"X": kernel + mostGLURows, "Y": 1}
+	case pass.GroupNorm:
+		chunk, _ := groupChunks(op)
+		return map[string]int{"X": chunk, "Y": chunk}
+	case pass.LogMel:
+		mels := c.plan.Param(op.W).(*param).shape.(pass.MelShape).Mels
+		return map[string]int{"X": 1, "Y": max(melChunk, melValues/mels+2)}
+	case pass.StatsPool:
+		return map[string]int{"X": poolChunk, "Y": 1, "Masks": 1}
 	}
-	return true
+	return nil
 }
 
 // inColumns compiles an op whose elements have nothing to do with each other by halves of
