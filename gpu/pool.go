@@ -7,7 +7,7 @@ import (
 
 // Lines of more than longLine columns are cut into chunks; see pool.wgsl.
 const (
-	longLine  = 8192
+	longLine  = 512
 	poolChunk = 256
 )
 

@@ -40,10 +40,10 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		melCase(pass.MelMean, 1, 34000, 9),
 		melCase(pass.MelMean, 50, 34000, 1), // interleaved
 		melCase(pass.MelAsIs, 1, 70000, 9),
-		statsCase(1, 5, 700, 9, 2, 513),
-		statsCase(1, 2, 9001, 3, 3, 20001),
-		statsCase(2, 2, 8500, 2, 2, 1500),
-		statsCase(1, 1, 9001, 3, 1, 9001, late(9001)...),
+		statsCase(1, 9, 500, 9, 2, 513),
+		statsCase(1, 2, 5001, 5, 3, 20001),
+		statsCase(2, 2, 4500, 4, 2, 1500),
+		statsCase(1, 1, 6001, 3, 1, 6001, late(6001)...),
 		statsCase(40, 2, 500, 2, 1, 400), // interleaved
 		imageCase(1, 61, 43, 9, 1),
 		imageCase(2, 40, 43, 12, 2),

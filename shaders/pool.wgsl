@@ -1,6 +1,6 @@
 {{/*
 StatsPool. A workgroup takes 32 channels of a line of an item for one mask. Sums are taken
-in stretches of 16 rows an invocation, since widths may be long. Very long lines are cut at
+in stretches of 16 rows an invocation, since widths may be long. Long lines are cut at
 fixed places into chunks: moments leaves for each chunk and channel its weights, mean in
 two parts and sum of squared distances from it, and join merges those of a line.
 
