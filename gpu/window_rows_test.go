@@ -34,6 +34,47 @@ func (b *bench) once(t *testing.T, ops func(buffer func(n int) pass.Buffer) (pas
 	return got
 }
 
+// What is read in place of steps beyond the ends of an item lies within what is bound for
+// them, wherever the item ends.
+func TestMirroredSteps(t *testing.T) {
+	t.Parallel()
+	const n = 9
+	for left := range 5 {
+		for right := range 5 {
+			for length := max(left, right) + 1; length <= n; length++ {
+				for from := -left; from < length+right; from++ {
+					for to := from + 1; to <= length+right; to++ {
+						s := pass.Span{From: from, To: to}
+						known := within(mirrored(s, right, 1, n, pass.Fixed(length)), n)
+						unknown := within(mirrored(s, right, 2, n, pass.Fixed(length, n)), n)
+						for step := from; step < to; step++ {
+							at := step
+							switch {
+							case step < 0:
+								at = -step
+							case step >= length:
+								at = 2*(length-1) - step
+							}
+							for _, bound := range []pass.Span{known, unknown} {
+								require.True(t, bound.From <= at && at < bound.To, "step %d of %v, length %d, padding %d and %d: %d in %v", step, s, length, left, right, at, bound)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	list, ok := runs(pass.Span{From: 3, To: 20}, func(s pass.Span) bool { return s.Len() <= 5 })
+	require.True(t, ok)
+	require.Equal(t, []pass.Span{{From: 3, To: 7}, {From: 7, To: 11}, {From: 11, To: 15}, {From: 15, To: 20}}, list)
+	_, ok = runs(pass.Span{To: 20}, func(s pass.Span) bool { return s.To < 20 })
+	require.False(t, ok)
+}
+
 // Queries, keys and values in one buffer of rows [q | k | v] at odd places, of which a
 // binding holds a few rows: with few heads it binds rows, with many it copies heads.
 func TestAttentionOfStackedRows(t *testing.T) {
@@ -117,5 +158,29 @@ func TestAttendInWindows(t *testing.T) {
 			return got
 		}
 		require.Equal(t, attend(plain), attend(small), "%+v", c)
+	}
+}
+
+// What not even the smallest part of an op can bind is refused when it is recorded.
+func TestPartsLargerThanABinding(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, driver.DeviceConfig{Limits: driver.Limits{MaxStorageBindingSize: 16 << 10}}, nil)
+	ctx := context.Background()
+	s, err := b.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	defer s.Close()
+	x, err := s.Alloc(pass.F32, 400_000)
+	require.NoError(t, err)
+	y, err := s.Alloc(pass.F32, 400_000)
+	require.NoError(t, err)
+	for says, op := range map[string]pass.Op{
+		"softmax: X: 20000 bytes exceed the device's 16384": pass.Softmax{X: x.View(), Y: y.View(), Rows: 1, Cols: 5000},
+		"attention: what a tile of queries takes":           pass.Attention{Q: x.View(), K: x.View(), V: x.View(), O: y.View(), Queries: 300, Keys: 300, Heads: 2, HeadDim: 256},
+		"attention: what a stretch of keys takes":           pass.Attention{Q: x.View(), K: x.View(), V: x.View(), O: y.View(), Queries: 2, Keys: 300, Heads: 2, HeadDim: 128},
+		"statspool: what is found for a mask":               pass.StatsPool{X: x.View(), Masks: x.View(), Y: y.View(), Height: 1, Width: 300, Channels: 100, Count: 1, Frames: 5},
+	} {
+		_, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) { p.Do(op) })
+		require.ErrorIs(t, err, pass.ErrUnsupported, says)
+		require.ErrorContains(t, err, says)
 	}
 }
