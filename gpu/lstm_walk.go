@@ -126,9 +126,9 @@ func (r *recurrence) carry(entry string, h, c pass.View) error {
 }
 
 // walk emits the steps of a stretch of a layer.
-func (r *recurrence) walk(s stretch, input, out lines) error {
-	n := 1 // directions in one dispatch: both, if their weights fit one binding
-	if r.shape.Directions == 2 && 8*uint64(r.layout.words()) <= r.c.limits.MaxStorageBindingSize {
+func (r *recurrence) walk(s stretch, input lines, out series) error {
+	n := 1 // directions in one dispatch: both, if their weights and all steps fit one binding
+	if r.shape.Directions == 2 && 8*uint64(r.layout.words()) <= r.c.limits.MaxStorageBindingSize && r.whole(out) {
 		n = 2
 	}
 	flop := 2 * float64(r.layout.words()) * float64(r.op.Batch*n) // of a step
@@ -142,7 +142,12 @@ func (r *recurrence) walk(s stretch, input, out lines) error {
 	for first := 0; first < s.steps; first += steps {
 		last := min(first+steps, s.steps)
 		for direction := 0; direction < r.shape.Directions; direction += n {
-			if err := r.dispatch(s, input, out, direction, n, first, last); err != nil {
+			at := s.forward
+			if direction == 1 {
+				at = s.backward
+			}
+			bound := r.bind(out, pass.Span{From: at, To: at + s.steps}, true)
+			if err := r.dispatch(s, input, bound, direction, n, first, last); err != nil {
 				return err
 			}
 		}

@@ -151,6 +151,8 @@ func (c *compiler) units(op pass.Op) map[string]int {
 	case pass.LogMel:
 		mels := c.plan.Param(op.W).(*param).shape.(pass.MelShape).Mels
 		return map[string]int{"X": 1, "Y": max(melChunk, melValues/mels+2)}
+	case pass.LSTM:
+		return map[string]int{"X": 1, "Y": 1}
 	case pass.StatsPool:
 		return map[string]int{"X": poolChunk, "Y": 1, "Masks": 1}
 	}

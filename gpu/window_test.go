@@ -50,6 +50,9 @@ func TestItemsLargerThanABinding(t *testing.T) {
 		imageCase(30, 12, 31, 4, 1), // interleaved
 		gluCase(1, 700, 25, true),
 		gluCase(2, 400, 28, false),
+		longLSTM(1, 901, 21, 12, 2, 2),
+		longLSTM(2, 500, 40, 9, 1, 1),
+		with32(longLSTM(1, 700, 30, 13, 1, 2), "Lengths", 555),
 		permuteCase([4]int{1, 1, 301, 170}, [4]int{0, 1, 3, 2}),
 		permuteCase([4]int{1, 13, 40, 36}, [4]int{0, 2, 1, 3}),
 		permuteCase([4]int{5, 33, 4, 70}, [4]int{1, 3, 2, 0}),
@@ -130,6 +133,15 @@ func pooledCase(batch, in, channels, out int) cases.Case {
 	w := pass.ConvWeights{Weight: randomTensor("w", 0.2, out, channels, 7)}
 	return cases.Case{Name: "conv-pooled", Op: pass.Conv1D{Batch: batch, In: in, Stride: 3, PadLeft: 4, PadRight: 9, Abs: true, Pool: 3},
 		Inputs: []cases.Tensor{randomInput("X", batch, in, channels)}, Params: []cases.Param{{Field: "W", Weights: w}}, Outputs: []string{"Y"}}
+}
+
+// longLSTM is an LSTM whose items are as long as they may be.
+func longLSTM(batch, time, in, hidden, layers, directions int) cases.Case {
+	c := lstmCase(batch, time, in, hidden, layers, directions)
+	op := c.Op.(pass.LSTM)
+	op.Lengths = pass.Items{}
+	c.Op = op
+	return c
 }
 
 // imageCase is a convolution of images with a residual.
