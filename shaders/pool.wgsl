@@ -29,6 +29,7 @@ struct Words {
 	from_part: u32,
 	tiles: u32,
 	first_tile: u32,
+	zero: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
 {{if eq .Entry "moments"}}
@@ -45,6 +46,7 @@ struct Words {
 {{template "column_sums" .}}
 {{end}}
 {{template "nan"}}
+{{template "settled"}}
 
 // and_weight counts one more weight in (largest, sum of the others, sum of their squares).
 fn and_weight(all: vec4<f32>, w: f32) -> vec4<f32> {
@@ -95,7 +97,7 @@ fn join(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 		sum = fma(weight, (part.x - origin) + part.y, sum);
 	}
 	let total_weight = weights.x + weights.y;
-	let mean = sum / select(total_weight, 1.0, total_weight == 0.0);
+	let mean = settled(sum / select(total_weight, 1.0, total_weight == 0.0));
 	var squares = 0.0;
 	for (var i = 0u; i < words.chunks; i++) {
 		let part = parts[start + i * step + 1u];
@@ -147,19 +149,19 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	{{end}}
 	let empty = weights.x + weights.y == 0.0;
 	let weight = select(weights.x + weights.y, 1.0, empty);
-	let rough = sum / weight;
+	let rough = settled(sum / weight);
 	var rest = vec2<f32>(0.0);
 	for (var block = first + thread / 32u; block < end; block += {{mul 16 .Down}}u) {
 		var rest_here = vec2<f32>(0.0);
 		for (var i = block; i < min(block + {{mul 16 .Down}}u, end); i += {{.Down}}u) {
 			let d = x[start + i * words.x_row] - rough;
 			let w = mask[weigh + frames[words.frames + i]];
-			rest_here += vec2<f32>(w * d, w * d * d);
+			rest_here = vec2<f32>(fma(w, d, rest_here.x), fma(w * d, d, rest_here.y));
 		}
 		rest += rest_here;
 	}
 	rest = total(rest, thread);
-	let fine = rest.x / weight;
+	let fine = settled(rest.x / weight);
 	let squares = fma(-fine, rest.x, rest.y);
 	if (thread < 32u && column < words.channels) {
 		{{if eq .Entry "moments"}}
