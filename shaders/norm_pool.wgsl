@@ -96,12 +96,14 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	sum += v{{$i}};
 	{{end}}
 	let rough = settled(total(vec2<f32>(sum, 0.0), thread).x / max(count, 1.0));
-	var rest = vec2<f32>(0.0);
+	var distances = 0.0;
+	var squares = 0.0;
 	{{range $i := seq .RowsEach}}
 	let d{{$i}} = select(0.0, v{{$i}} - rough, time{{$i}} < live);
-	rest = vec2<f32>(rest.x + d{{$i}}, fma(d{{$i}}, d{{$i}}, rest.y));
+	distances += d{{$i}};
+	squares = fma(d{{$i}}, d{{$i}}, squares);
 	{{end}}
-	rest = total(rest, thread);
+	let rest = total(vec2<f32>(distances, squares), thread);
 	let fine = rest.x / max(count, 1.0);
 	if (thread < 32u && column < words.columns) {
 		parts[(item * words.chunks + chunk) * words.columns + column] = vec4<f32>(rough, fine, fma(-fine, rest.x, rest.y), count);

@@ -54,14 +54,10 @@ type function struct {
 type variable struct {
 	name, typ string
 	product   bool
-	zero      bool // begins with 0
 	depth     int  // of loops around the declaration
-	fmas      int  // sums v = fma(x, y, v) outside of further loops
-	others    int  // other assignments
+	zero      bool // it is 0, up to here
+	alone     bool // it is one fma on top of a zero, up to here
 }
-
-// alone reports whether the variable is one fma on top of a zero.
-func (v *variable) alone() bool { return v.zero && v.fmas == 1 && v.others == 0 }
 
 type token struct {
 	text string
@@ -77,7 +73,8 @@ type value struct {
 	product bool
 	number  float64 // NaN: no literal
 	shifted bool    // bits << 23, which are a power of two
-	self    string  // the variable that it is
+	self    string  // the variable that it is, or that an fma adds to
+	fma     bool
 }
 
 func (v value) float() bool { return strings.Contains(v.typ, "f32") }
@@ -208,16 +205,8 @@ func (r *reader) function(f *function) {
 	for _, p := range f.params {
 		r.scopes[0][p.name] = p
 	}
-	for _, v := range f.locals {
-		v.fmas, v.others = 0, 0
-	}
 	for r.at < len(f.tokens) {
 		r.statement()
-	}
-	for _, v := range f.locals {
-		if v.alone() && !v.product {
-			v.product, f.stale = true, true
-		}
 	}
 }
 
@@ -284,10 +273,11 @@ func (r *reader) simple() {
 			v = r.expression(0)
 		}
 		if r.decided == len(r.f.locals) {
-			r.f.locals = append(r.f.locals, &variable{name: name, typ: v.typ, zero: v.number == 0, depth: r.depth})
+			r.f.locals = append(r.f.locals, &variable{name: name, typ: v.typ, depth: r.depth})
 		}
 		local := r.f.locals[r.decided]
 		r.decided++
+		local.zero, local.alone = v.number == 0, false
 		r.mark(r.f, local, v.product)
 		r.scopes[len(r.scopes)-1][name] = local
 		return
@@ -297,21 +287,22 @@ func (r *reader) simple() {
 	local := r.lookup(name)
 	switch op := r.next(); op {
 	case "=":
-		calls := r.peek() == "fma"
 		v := r.expression(0)
 		if local == nil {
 			return
 		}
-		if calls && v.self == name && r.depth == local.depth {
-			local.fmas++
-		} else {
-			local.others++
+		// In a loop within that of the declaration it is a sum of several.
+		outside := r.depth == local.depth
+		if v.fma && v.self == name {
+			local.zero, local.alone = false, local.zero && outside
+			return
 		}
-		r.mark(r.f, local, v.product && v.self != name)
+		local.zero, local.alone = v.number == 0 && outside, false
+		r.mark(r.f, local, v.product)
 	case "+=", "-=", "*=", "/=":
 		v := r.combine(op[:1], target, r.expression(0))
 		if local != nil {
-			local.others++
+			local.zero, local.alone = false, false
 			r.mark(r.f, local, v.product)
 		}
 	case "^=", "|=", "&=":
@@ -433,7 +424,11 @@ func (r *reader) primary() value {
 		return r.call(t)
 	}
 	if v := r.lookup(t); v != nil {
-		return value{typ: v.typ, product: v.product, number: math.NaN(), self: t}
+		known := value{typ: v.typ, product: v.product || v.alone, number: math.NaN(), self: t}
+		if v.zero && r.depth == v.depth {
+			known.number = 0
+		}
+		return known
 	}
 	if typ, ok := r.globals[t]; ok {
 		return value{typ: typ, number: math.NaN()}
@@ -478,7 +473,7 @@ func (r *reader) call(name string) value {
 		v.typ, v.product, v.shifted = name[len("bitcast<"):len(name)-1], args[0].product, args[0].shifted
 	case name == "fma":
 		v.typ = args[0].typ
-		v.product, v.self = args[2].number == 0, args[2].self
+		v.product, v.self, v.fma = args[2].number == 0, args[2].self, true
 	case name == "select":
 		v.typ, v.product = args[0].typ, args[0].product || args[1].product
 	case name == "abs":
