@@ -21,13 +21,13 @@ var exact = []struct {
 // specialisation of a kernel and not in another: then an op in parts has other bits.
 func TestSumsAreExplicit(t *testing.T) {
 	t.Parallel()
-	seen := map[contraction]bool{}
+	seen, lines := map[contraction]bool{}, lexer{}
 	used := make([]bool, len(exact))
 	for name, list := range shaders.Variants() {
 		for _, v := range list {
 			text, err := shaders.Expand(name, v)
 			require.NoError(t, err)
-			for _, c := range contractions(text) {
+			for _, c := range contractions(lines, text) {
 				if seen[c] {
 					continue
 				}
@@ -111,7 +111,7 @@ fn f(a: f32, b: f32, c: f32) -> f32 {
 	` + c.body + `
 }
 `
-		found := contractions(text)
+		found := contractions(lexer{}, text)
 		if c.what == "" {
 			require.Empty(t, found, c.body)
 		} else {
