@@ -19,15 +19,12 @@ func (c *compiler) attention(op pass.Attention, cost pass.Cost) error {
 	a := attention{
 		c: c, label: op.Name(), source: "rows", batch: op.Batch, queries: op.Queries, heads: op.Heads, dim: op.HeadDim,
 		scale: op.Scale, mask: op.Mask, keys: op.Keys, most: op.Keys, cost: cost,
-		q: c.lines(op.Q, op.Batch, op.Queries, width, false), o: c.lines(op.O, op.Batch, op.Queries, width, true),
-		k: c.lines(op.K, op.Batch, op.Keys, width, false), v: c.lines(op.V, op.Batch, op.Keys, width, false),
+		views:   attentionViews{q: op.Q, o: op.O, k: op.K, v: op.V, q2: op.Q2, positions: op.Positions},
 		lengths: c.numbers(op.Lengths, op.Batch, func(int) int { return op.Queries }),
 	}
 	keys := c.numbers(op.KeyLengths, op.Batch, func(int) int { return op.Keys })
 	bindings := 4
 	if a.relative = !op.Q2.IsZero(); a.relative {
-		a.q2 = c.lines(op.Q2, op.Batch, op.Queries, width, false)
-		a.positions = c.lines(op.Positions, 1, max(2*op.Keys-1, 0), width, false)
 		bindings += 2
 	}
 	for _, n := range []numbers{a.lengths, keys} {
@@ -46,7 +43,11 @@ func (c *compiler) attention(op pass.Attention, cost pass.Cost) error {
 	}
 	a.keyNumbers = indexed{numbers: keys, each: 1, valid: uint32(op.Keys) + 1}
 	if op.Queries <= fewQueries && !a.relative {
-		return a.split([]slabPiece{{to: op.Batch * op.Heads, span: op.Keys}})
+		pieces, err := a.stretches()
+		if err != nil {
+			return err
+		}
+		return a.split(pieces)
 	}
 	return a.tiled([]slabPiece{{to: op.Batch * op.Heads, span: op.Keys}})
 }
@@ -85,12 +86,15 @@ type attention struct {
 	mask           pass.Mask
 	keys           int // if keyNumbers says nothing else
 	most           int // keys at most
-	q, o, k, v     lines
 	relative       bool
-	q2, positions  lines
+	views          attentionViews
 	lengths        numbers // of queries
 	keyNumbers     indexed
 	cost           pass.Cost
+
+	// What is bound of the views.
+	q, o, k, v, q2 lines
+	positions      lines
 }
 
 // A slabPiece is a run of slabs (an item's heads, item after item) whose keys and values
@@ -166,36 +170,4 @@ func (a *attention) words() []uint32 {
 func (a *attention) where(p slabPiece) []uint32 {
 	return []uint32{uint32(p.from), uint32(p.first), uint32(p.span), a.lengths.shift,
 		a.keyNumbers.shift, a.keyNumbers.each, a.keyNumbers.valid, uint32(a.keyNumbers.added)}
-}
-
-// tiled emits the kernel for many queries. A piece has all keys of its slabs.
-func (a *attention) tiled(pieces []slabPiece) error {
-	t := chooseAttentionTile(a.dim, a.queries, a.batch*a.heads, a.relative, a.c.limits)
-	left, right, banded := a.band()
-	steps := roundUp(a.most, t.keys()) / t.keys()
-	if banded {
-		steps = min(steps, roundUp(t.queries()+left+right, t.keys())/t.keys()+1)
-	}
-	queryTiles := roundUp(a.queries, t.queries()) / t.queries()
-	slabs := a.batch * a.heads
-	for _, p := range pieces {
-		n := min(p.to, slabs) - p.from
-		if n <= 0 {
-			break
-		}
-		k := a.kernel("attention", "attention", p)
-		k.values["Relative"] = a.relative
-		t.values(k.values, a.relative)
-		k.bind("OutBinding", true, a.o.operand)
-		k.bind("Q2Binding", a.relative, a.q2.operand)
-		k.bind("PositionsBinding", a.relative, a.positions.operand)
-		a.numbers(&k)
-		words := append(a.words(), a.q2.words()...)
-		words = append(words, uint32(a.positions.shift), uint32(a.positions.row), uint32(left), uint32(right))
-		words = append(append(words, a.where(p)...), uint32(steps), uint32(roundUp(a.dim, t.depth)/t.depth), uint32(queryTiles))
-		if err := a.c.tiles(a.label, k, words, n*queryTiles, nil, share(a.cost, n, slabs)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -60,18 +60,26 @@ func (a *attention) split(pieces []slabPiece) error {
 	if splits > 1 {
 		eachSlabs = min(slabs, max(most/eachQueries, 1))
 	}
-	for s := 0; s < slabs; s += eachSlabs {
-		for q := 0; q < a.queries; q += eachQueries {
-			w := portion{pass.Span{From: s, To: min(s+eachSlabs, slabs)}, pass.Span{From: q, To: min(q+eachQueries, a.queries)}}
-			if err := a.portion(w, pieces, t, splits); err != nil {
-				return err
+	regions, err := a.regions(t.few, func(r region) bool { return a.holdsQueries(r, t.few) })
+	if err != nil {
+		return err
+	}
+	for _, r := range regions {
+		a.bindQueries(r, t.few)
+		slabs := r.slabs(a.heads)
+		for s := slabs.From; s < slabs.To; s += eachSlabs {
+			for q := r.queries.From; q < r.queries.To; q += eachQueries {
+				w := portion{pass.Span{From: s, To: min(s+eachSlabs, slabs.To)}, pass.Span{From: q, To: min(q+eachQueries, r.queries.To)}}
+				if err := a.portion(w, r, pieces, t, splits); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-func (a *attention) portion(w portion, pieces []slabPiece, t splitTile, splits int) error {
+func (a *attention) portion(w portion, r region, pieces []slabPiece, t splitTile, splits int) error {
 	cost := share(a.cost, w.slabs.Len()*w.queries.Len(), a.batch*a.heads*a.queries)
 	out := a.o.operand
 	if splits > 1 {
@@ -84,6 +92,7 @@ func (a *attention) portion(w portion, pieces []slabPiece, t splitTile, splits i
 		if slabs.Len() <= 0 {
 			continue
 		}
+		a.bindKeys(r.items, pass.Span{From: p.first, To: p.first + p.span})
 		k := a.kernel("attention_split", "split", p)
 		k.values["Direct"], k.values["Few"], k.values["Threads"], k.values["HeadQuads"] = splits == 1, t.few, t.threads, a.dim/4
 		k.values["Groups"] = min(t.threads/(a.dim/4), splitKeys)

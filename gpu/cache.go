@@ -111,12 +111,34 @@ func (c *compiler) appendRows(op pass.Append, cost pass.Cost) error {
 	if f.empty() {
 		return nil
 	}
-	k, v := c.lines(op.K, op.Batch, op.Rows, width, false), c.lines(op.V, op.Batch, op.Rows, width, false)
 	at := c.index(op.At, op.Batch, op.Rows, h.cfg.Capacity)
+	rows := pass.Span{To: op.Rows}
+	windows, ok := runs(pass.Span{To: op.Batch}, func(s pass.Span) bool {
+		return c.holds(op.K.At(s.From*op.K.BatchStride), s.Len(), rows, width) && c.holds(op.V.At(s.From*op.V.BatchStride), s.Len(), rows, width)
+	})
+	if !ok {
+		return c.tooMuch(fmt.Sprintf("%d rows", op.Rows))
+	}
+	for _, items := range windows {
+		k, v := c.lines(op.K, op.Batch, op.Rows, width, false), c.lines(op.V, op.Batch, op.Rows, width, false)
+		if len(windows) > 1 {
+			k, v = c.windowOfItems(op.K, items, rows, width, false), c.windowOfItems(op.V, items, rows, width, false)
+		}
+		if err := c.appendItems(op, h, items, k, v, at, share(cost, items.Len(), op.Batch)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendItems emits the dispatches for the rows of some items.
+func (c *compiler) appendItems(op pass.Append, h *cache, items pass.Span, k, v lines, at indexed, cost pass.Cost) error {
+	width := h.cfg.Heads * h.cfg.HeadDim
+	f := field{items.Len(), op.Rows, width}
 	pieces := h.layout.pieces()
 	for i := range pieces {
 		p := h.piece(i, true)
-		if p.from >= op.Batch*h.cfg.Heads || at.kind == "none" && (at.added >= p.first+p.span || at.added+op.Rows <= p.first) {
+		if p.from >= items.To*h.cfg.Heads || p.to <= items.From*h.cfg.Heads || at.kind == "none" && (at.added >= p.first+p.span || at.added+op.Rows <= p.first) {
 			continue
 		}
 		n := numbered{kernel{shader: "cache", entry: "append", values: shaders.Values{
@@ -128,7 +150,7 @@ func (c *compiler) appendRows(op pass.Append, cost pass.Cost) error {
 			n.bind("StatusBinding", true, c.status())
 		}
 		words := append(append(k.words(), v.words()...), at.words()...)
-		words = append(words, uint32(at.added), uint32(h.cfg.Heads), uint32(p.from), uint32(p.to), uint32(p.first), uint32(p.span))
+		words = append(words, uint32(at.added), uint32(h.cfg.Heads), uint32(p.from), uint32(p.to), uint32(p.first), uint32(p.span), uint32(items.From))
 		// Here a unit is always four elements; vectors says how they are read.
 		if err := c.visitQuads(op.Name(), n, f, k.inFours() && v.inFours(), words, share(cost, 1, pieces)); err != nil {
 			return err
@@ -162,7 +184,7 @@ func (c *compiler) attend(op pass.Attend, cost pass.Cost) error {
 	a := attention{
 		c: c, label: op.Name(), source: g.Type.String(), batch: op.Batch, queries: op.Queries, heads: g.Heads, dim: g.HeadDim,
 		scale: op.Scale, most: g.Capacity, cost: cost,
-		q: c.lines(op.Q, op.Batch, op.Queries, width, false), o: c.lines(op.O, op.Batch, op.Queries, width, true),
+		views:   attentionViews{q: op.Q, o: op.O},
 		lengths: numbers{kind: "none"}, keyNumbers: c.index(op.Keys, op.Batch, 0, g.Capacity),
 	}
 	if op.Causal {

@@ -88,6 +88,9 @@ type gluTile struct {
 	taps    int // in the text of the kernel; 0: in words
 }
 
+// mostGLURows is how many output rows a workgroup takes at most.
+const mostGLURows = 8
+
 // workgroupBytes returns the workgroup memory that the kernel needs.
 func (t gluTile) workgroupBytes() int {
 	return 4 * t.rows * (t.threads + t.threads/8 + t.threads/64)
@@ -96,8 +99,8 @@ func (t gluTile) workgroupBytes() int {
 // chooseGLU chooses the geometry. What decides about bits, threads and held, follows from
 // the weights and the device alone.
 func chooseGLU(s pass.ConvGLUShape, rows int, limits driver.Limits) gluTile {
-	const mostValues = 8 // of four channels, in registers
-	const many = 1024    // rows that keep a large device busy
+	const mostValues = mostGLURows // of four channels, in registers
+	const many = 1024              // rows that keep a large device busy
 	const mostTaps = 15
 	quads := roundUp(s.Channels, 4) / 4
 	t := gluTile{threads: 64, held: 1, rows: mostValues}
@@ -128,13 +131,39 @@ func chooseGLU(s pass.ConvGLUShape, rows int, limits driver.Limits) gluTile {
 
 // convGLU compiles a ConvGLU.
 func (c *compiler) convGLU(op pass.ConvGLU, cost pass.Cost) error {
+	s := c.plan.Param(op.W).(*param).shape.(pass.ConvGLUShape)
+	if op.Batch == 0 || op.Out.Len() == 0 {
+		return nil
+	}
+	if c.holds(op.X, op.Batch, pass.Span{To: op.Rows}, 2*s.Channels) && c.holds(op.Y, op.Batch, pass.Span{To: op.Out.Len()}, s.Channels) {
+		return c.gluRows(op, c.lines(op.X, op.Batch, op.Rows, 2*s.Channels, false), cost)
+	}
+	read := func(out pass.Span) pass.Span {
+		return within(pass.Span{From: out.From - s.Kernel/2, To: out.To + s.Kernel/2 + mostGLURows - 1}, op.Rows)
+	}
+	to := func(out pass.Span) pass.View { return op.Y.At((out.From - op.Out.From) * op.Y.RowStride) }
+	windows, ok := runs(op.Out, func(out pass.Span) bool {
+		return c.holds(op.X, op.Batch, read(out), 2*s.Channels) && c.holds(to(out), op.Batch, pass.Span{To: out.Len()}, s.Channels)
+	})
+	if !ok {
+		return c.tooMuch("what a row reads")
+	}
+	for _, out := range windows {
+		part := op
+		part.Out, part.Y = out, to(out)
+		if err := c.gluRows(part, c.window(op.X, op.Batch, read(out), 2*s.Channels, false), share(cost, out.Len(), op.Out.Len())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gluRows emits the kernel of a ConvGLU.
+func (c *compiler) gluRows(op pass.ConvGLU, x lines, cost pass.Cost) error {
 	p := c.plan.Param(op.W).(*param)
 	s := p.shape.(pass.ConvGLUShape)
 	rows := op.Out.Len()
-	if op.Batch == 0 || rows == 0 {
-		return nil
-	}
-	x, y := c.lines(op.X, op.Batch, op.Rows, 2*s.Channels, false), c.lines(op.Y, op.Batch, rows, s.Channels, true)
+	y := c.lines(op.Y, op.Batch, rows, s.Channels, true)
 	lengths := c.numbers(op.Lengths, op.Batch, func(int) int { return op.Rows })
 	t := chooseGLU(s, op.Batch*rows, c.limits)
 	k := numbered{kernel{shader: "convglu", entry: "convglu", values: shaders.Values{

@@ -115,7 +115,7 @@ func (v *convolution) piece(c *compiler, piece int) error {
 		"Type": "F32", "ScaleBinding": 0, "Quads": v.quads(), "Dense": v.dense(), "Vectors": y.inFours() && n%4 == 0,
 		"Reflect": op.Padding == pass.PadReflect && max(op.PadLeft, op.PadRight) > 0, "Lengths": v.lengths.kind, "Ragged": v.lengths.kind != "none",
 		"Bias": v.shape.Bias, "Epilogue": epilogueName(op.Epilogue), "InPlace": op.Epilogue.InPlace(),
-		"Tile": t.size, "Rows": t.rows, "Columns": t.columns, "Long": t.long,
+		"Tile": t.size, "Rows": t.rows, "Columns": t.columns, "Long": t.long, "Fine": false,
 		"Pooled": pooled, "Several": op.Pool > 1, "Abs": op.Abs,
 	}}, operands: []operand{w.values(piece), v.x.operand}}
 	k.bind("OutBinding", true, v.y.operand)

@@ -49,14 +49,58 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 	if op.Batch == 0 || pixels == 0 {
 		return nil
 	}
-	v := imageConvolution{
-		op: op, shape: s, weights: matrix{layout, p.buffers}, width: width, cost: cost,
-		x: c.lines(op.X, op.Batch, op.Height*op.Width, s.In, false), y: c.lines(op.Y, op.Batch, pixels, s.Out, true),
+	v := imageConvolution{op: op, shape: s, weights: matrix{layout, p.buffers}, width: width, cost: cost}
+	all := pass.Span{To: op.Height * op.Width}
+	if c.holds(op.X, op.Batch, all, s.In) && v.holdsOutput(c, op.Out) {
+		v.x = c.lines(op.X, op.Batch, all.To, s.In, false)
+		return v.emit(c)
 	}
-	if !op.Residual.IsZero() {
-		v.residual = c.lines(op.Residual, op.Batch, pixels, s.Out, false)
+	windows, ok := runs(op.Out, func(out pass.Span) bool { return c.holds(op.X, op.Batch, v.read(out), s.In) && v.holdsOutput(c, out) })
+	if !ok {
+		return c.tooMuch("what a line reads")
 	}
-	for i := range layout.pieces() {
+	for _, out := range windows {
+		part := v
+		part.x, part.cost = c.window(op.X, op.Batch, v.read(out), s.In, false), share(cost, out.Len(), op.Out.Len())
+		part.op.Out = out
+		part.op.Y, part.op.Residual = v.output(op.Y, out), v.output(op.Residual, out)
+		if err := part.emit(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read returns the rows of X, pixels, that some output lines read.
+func (v *imageConvolution) read(out pass.Span) pass.Span {
+	op, half := v.op, v.shape.Size/2
+	lines := within(pass.Span{From: out.From*op.Stride - half, To: (out.To-1)*op.Stride + half + 1}, op.Height)
+	return pass.Span{From: lines.From * op.Width, To: lines.To * op.Width}
+}
+
+// output returns Y or the residual from some output lines on.
+func (v *imageConvolution) output(y pass.View, out pass.Span) pass.View {
+	if y.IsZero() {
+		return y
+	}
+	return y.At((out.From - v.op.Out.From) * v.width * y.RowStride)
+}
+
+// holdsOutput reports whether Y and the residual of some lines can be bound.
+func (v *imageConvolution) holdsOutput(c *compiler, out pass.Span) bool {
+	pixels := pass.Span{To: out.Len() * v.width}
+	return c.holds(v.output(v.op.Y, out), v.op.Batch, pixels, v.shape.Out) &&
+		(v.op.Residual.IsZero() || c.holds(v.output(v.op.Residual, out), v.op.Batch, pixels, v.shape.Out))
+}
+
+// emit emits the dispatches for the output lines.
+func (v *imageConvolution) emit(c *compiler) error {
+	pixels := v.op.Out.Len() * v.width
+	v.y = c.lines(v.op.Y, v.op.Batch, pixels, v.shape.Out, true)
+	if !v.op.Residual.IsZero() {
+		v.residual = c.lines(v.op.Residual, v.op.Batch, pixels, v.shape.Out, false)
+	}
+	for i := range v.weights.pieces() {
 		if err := v.piece(c, i); err != nil {
 			return err
 		}
@@ -94,7 +138,7 @@ func (v *imageConvolution) piece(c *compiler, piece int) error {
 		"Type": "F32", "ScaleBinding": 0, "Quads": quads, "Channels": fixed, "Size": v.shape.Size, "Residual": wanted,
 		"Vectors": y.inFours() && n%4 == 0 && (!wanted || residual.inFours()),
 		"Bias":    v.shape.Bias, "Epilogue": epilogueName(epilogue), "InPlace": false, "Ragged": false, "Pooled": false,
-		"Tile": t.size, "Rows": t.rows, "Columns": t.columns, "Long": t.long,
+		"Tile": t.size, "Rows": t.rows, "Columns": t.columns, "Long": t.long, "Fine": false,
 	}}, operands: []operand{w.values(piece), v.x.operand}}
 	k.bind("OutBinding", true, y.operand)
 	var bias operand

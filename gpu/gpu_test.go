@@ -38,6 +38,6 @@ func TestConformanceWithLowLimits(t *testing.T) {
 	passtest.Config{Allocs: nativeAllocs}.Run(t, func(t testing.TB) pass.Device {
 		drv, err := p.Open(context.Background(), a.Index, driver.DeviceConfig{Limits: limits})
 		require.NoError(t, err)
-		return newDevice(drv, a, options{provider: p.Name(), watchdog: 2 * time.Second})
+		return newDevice(drv, a, options{provider: p.Name(), watchdog: time.Minute})
 	})
 }

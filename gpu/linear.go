@@ -92,6 +92,7 @@ type product struct {
 	biased         bool
 	biasShift      int // from a column to its bias
 	epilogue       pass.Epilogue
+	fine           bool // sums lose next to nothing, and take twice as long
 	cost           pass.Cost
 }
 
@@ -130,7 +131,11 @@ func (c *compiler) multiplyPiece(m product, piece int, columns pass.Span) error 
 	bias, biasAt := c.biases(m, columns)
 	k.bind("BiasBinding", m.biased, bias)
 	t, few := chooseTile(m.rows, n, w.k, c.limits), chooseFew(m.rows, n, c.limits)
+	if m.fine {
+		t = fineTile
+	}
 	k.values["Tile"], k.values["Rows"], k.values["Columns"], k.values["Long"] = t.size, t.rows, t.columns, t.long
+	k.values["Fine"] = m.fine
 	k.values["Width"], k.values["FewRows"], k.values["RowsEach"] = few.width, few.rows, few.rowsEach()
 	k.entry = "tile"
 	tileRows, tileColumns := (m.rows+t.size-1)/t.size, (n+t.size-1)/t.size
@@ -146,7 +151,7 @@ func (c *compiler) multiplyPiece(m product, piece int, columns pass.Span) error 
 		uint32(m.a.shift), uint32(m.a.row), uint32(m.a.item), uint32(out.shift), uint32(out.row), uint32(out.item),
 		biasAt, math.Float32bits(m.epilogue.Alpha()),
 	}
-	return c.tiles(m.label, k, words, tiles, []uint32{uint32(tileRows), uint32(tileColumns)}, share(m.cost, n, m.columns.Len()))
+	return c.tiles(m.label, k, words, tiles, []uint32{uint32(tileRows), uint32(tileColumns), 0}, share(m.cost, n, m.columns.Len()))
 }
 
 // biases returns the operand for the biases of some columns, if there are any, and where

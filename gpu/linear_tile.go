@@ -21,6 +21,9 @@ var tileTable = [...]tile{
 	{size: 32, rows: 4, columns: 4, speed: 35},
 }
 
+// fineTile is the tile for fine sums, which take three times the registers.
+var fineTile = tileTable[len(tileTable)-1]
+
 // time returns about how long a number of workgroups take: not less than one of them,
 // whose time is the sums of an invocation and the loads that go with them.
 func (t tile) time(workgroups int) float64 {

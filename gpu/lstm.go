@@ -17,7 +17,7 @@ func (c *compiler) lstm(op pass.LSTM) error {
 	}
 	r := &recurrence{c: c, op: op, layout: layout, shape: layout.shape, buffers: p.buffers}
 	r.geometry = chooseRecurrence(r.shape.Hidden, op.Batch, r.shape.Directions, c.limits)
-	if r.stretch = r.steps(); r.stretch == 0 || !r.fitsScratch() {
+	if r.stretch = min(r.steps(), r.bound()); r.stretch == 0 || !r.fitsScratch() {
 		return c.halves(op)
 	}
 	r.lengths = c.numbers(op.Lengths, op.Batch, func(int) int { return op.Time })
@@ -25,23 +25,21 @@ func (c *compiler) lstm(op pass.LSTM) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	in, depth := c.lines(op.X, op.Batch, op.Time, r.shape.In, false), r.shape.In
+	in := series{view: op.X, cols: r.shape.In}
 	for l := range r.shape.Layers {
-		width := r.shape.Directions * r.shape.Hidden
-		var out lines
+		out := series{cols: r.shape.Directions * r.shape.Hidden}
 		if l == r.shape.Layers-1 {
-			out = c.lines(op.Y, op.Batch, op.Time, width, true)
+			out.view = op.Y
 		} else {
-			out = r.scratch(op.Time, width)
+			out.scratch = c.scratch(op.Batch * op.Time * out.cols)
 		}
-		if err := r.layer(l, in, out, depth); err != nil {
+		if err := r.layer(l, in, out); err != nil {
 			return fmt.Errorf("layer %d: %w", l, err)
 		}
 		if l > 0 {
-			c.giveBack(in.operand)
+			c.giveBack(in.scratch)
 		}
-		in, depth = out, width
-		in.write = false
+		in = out
 	}
 	return r.end()
 }
@@ -83,6 +81,14 @@ type recurrence struct {
 
 }
 
+// fine reports whether sums lose next to nothing. A recurrence multiplies what it rounds:
+// by a factor with every step where its weights are large. One that takes few steps at a
+// time hands its state on, so nobody knows for how many it goes on; and it is short.
+func (r *recurrence) fine() bool {
+	const fewSteps = 4
+	return r.op.Time <= fewSteps
+}
+
 // stretchWords bounds the scratch memory for gates.
 const stretchWords = 16 << 20
 
@@ -97,15 +103,60 @@ func (r *recurrence) steps() int {
 	return min(most/each, max(r.op.Time, 1))
 }
 
-// fitsScratch reports whether the other scratch buffers fit a binding.
+// A series is a row for each step of each item: of a view, or of scratch memory.
+type series struct {
+	view    pass.View
+	scratch operand // if the view is zero
+	cols    int
+}
+
+// whole reports whether all steps of a series can be bound.
+func (r *recurrence) whole(s series) bool {
+	if s.view.IsZero() {
+		return r.c.fitsScratch(r.op.Batch * r.op.Time * s.cols)
+	}
+	return r.c.holds(s.view, r.op.Batch, pass.Span{To: r.op.Time}, s.cols)
+}
+
+// bind binds all steps of a series, or those that are needed.
+func (r *recurrence) bind(s series, steps pass.Span, write bool) lines {
+	switch {
+	case s.view.IsZero() && r.whole(s):
+		o := s.scratch
+		o.write = write
+		return lines{operand: o, row: s.cols, item: r.op.Time * s.cols, single: r.op.Time == 1, items: r.op.Batch}
+	case s.view.IsZero():
+		o, shift := r.c.part(s.scratch, steps.From*s.cols, steps.To*s.cols, write)
+		return lines{operand: o, shift: int(shift) - steps.From*s.cols, row: s.cols, items: r.op.Batch}
+	case r.whole(s):
+		return r.c.lines(s.view, r.op.Batch, r.op.Time, s.cols, write)
+	}
+	return r.c.window(s.view, r.op.Batch, steps, s.cols, write)
+}
+
+// bound returns for how many steps the rows of all series can be bound. Of one item those
+// are fewer than all if it must be.
+func (r *recurrence) bound() int {
+	n, words := max(r.op.Time, 1), int(r.c.limits.MaxStorageBindingSize/4)-int(r.c.limits.StorageOffsetAlignment)/4
+	width := r.shape.Directions * r.shape.Hidden
+	between := series{cols: width}
+	for _, s := range []series{{view: r.op.X, cols: r.shape.In}, {view: r.op.Y, cols: width}, between} {
+		if row := max(s.view.RowStride, s.cols); !r.whole(s) && (r.shape.Layers > 1 || !s.view.IsZero()) {
+			n = min(n, max(words-s.cols, 0)/row+1)
+		}
+	}
+	return n
+}
+
+// fitsScratch reports whether the state fits a binding, and a buffer what is between
+// layers; that of several items must fit a binding.
 func (r *recurrence) fitsScratch() bool {
-	most := int(min(r.c.limits.MaxStorageBindingSize, r.c.limits.MaxBufferSize) / 4)
-	state := r.op.Batch * r.shape.States() * r.shape.Hidden
 	between := 0
 	if r.shape.Layers > 1 {
 		between = r.op.Batch * r.op.Time * r.shape.Directions * r.shape.Hidden
 	}
-	return max(state, between) <= most
+	return r.c.fitsScratch(r.op.Batch*r.shape.States()*r.shape.Hidden) &&
+		(r.c.fitsScratch(between) || r.op.Batch == 1 && 4*uint64(between) <= r.c.limits.MaxBufferSize)
 }
 
 // scratch returns scratch memory of rows for each item.
@@ -115,15 +166,15 @@ func (r *recurrence) scratch(rows, cols int) lines {
 	return lines{operand: o, row: cols, item: rows * cols, single: rows == 1, items: r.op.Batch}
 }
 
-// layer emits one layer: in and out are rows for each step, in of the given length.
-func (r *recurrence) layer(l int, in, out lines, depth int) error {
+// layer emits one layer.
+func (r *recurrence) layer(l int, in, out series) error {
 	input := r.scratch(r.stretch, r.shape.Directions*gates*r.shape.Hidden)
 	for first := 0; first < r.op.Time; first += r.stretch {
 		n := min(r.stretch, r.op.Time-first)
 		s := stretch{layer: l, steps: n, forward: first, backward: r.op.Time - first - n, first: first == 0}
 		input := input
 		input.item, input.single = n*input.row, n == 1
-		if err := r.product(s, in, input, depth); err != nil {
+		if err := r.product(s, in, input); err != nil {
 			return err
 		}
 		input.write = false
@@ -144,20 +195,20 @@ type stretch struct {
 }
 
 // product emits the gates' share of the input.
-func (r *recurrence) product(s stretch, in, out lines, depth int) error {
+func (r *recurrence) product(s stretch, in series, out lines) error {
 	h := r.shape.Hidden
 	at := r.layout.layer(s.layer)
 	m := product{
-		label: r.op.Name(), rows: r.op.Batch * s.steps, itemRows: s.steps, biased: true,
+		label: r.op.Name(), rows: r.op.Batch * s.steps, itemRows: s.steps, biased: true, fine: r.fine(),
 		weights: matrix{r.layout.inputs[s.layer], r.buffers[at:]},
 	}
 	emit := func(from, directions, first int) error {
-		m.a, m.out = in, out.from(from*gates*h)
-		m.a.shift += first * in.row
+		m.a, m.out = r.bind(in, pass.Span{From: first, To: first + s.steps}, false), out.from(from*gates*h)
+		m.a.shift += first * m.a.row
 		m.a.single = s.steps == 1
 		m.columns = pass.Span{From: from * gates * h, To: (from + directions) * gates * h}
-		m.cost = pass.Cost{FLOP: 2 * float64(m.rows) * float64(m.columns.Len()) * float64(depth)}
-		m.cost.Bytes = 4 * float64(m.columns.Len()) * float64(depth+m.rows)
+		m.cost = pass.Cost{FLOP: 2 * float64(m.rows) * float64(m.columns.Len()) * float64(in.cols)}
+		m.cost.Bytes = 4 * float64(m.columns.Len()) * float64(in.cols+m.rows)
 		return r.c.multiply(m)
 	}
 	if s.forward == s.backward || r.shape.Directions == 1 {

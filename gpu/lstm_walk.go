@@ -126,9 +126,9 @@ func (r *recurrence) carry(entry string, h, c pass.View) error {
 }
 
 // walk emits the steps of a stretch of a layer.
-func (r *recurrence) walk(s stretch, input, out lines) error {
-	n := 1 // directions in one dispatch: both, if their weights fit one binding
-	if r.shape.Directions == 2 && 8*uint64(r.layout.words()) <= r.c.limits.MaxStorageBindingSize {
+func (r *recurrence) walk(s stretch, input lines, out series) error {
+	n := 1 // directions in one dispatch: both, if their weights and all steps fit one binding
+	if r.shape.Directions == 2 && 8*uint64(r.layout.words()) <= r.c.limits.MaxStorageBindingSize && r.whole(out) {
 		n = 2
 	}
 	flop := 2 * float64(r.layout.words()) * float64(r.op.Batch*n) // of a step
@@ -142,7 +142,12 @@ func (r *recurrence) walk(s stretch, input, out lines) error {
 	for first := 0; first < s.steps; first += steps {
 		last := min(first+steps, s.steps)
 		for direction := 0; direction < r.shape.Directions; direction += n {
-			if err := r.dispatch(s, input, out, direction, n, first, last); err != nil {
+			at := s.forward
+			if direction == 1 {
+				at = s.backward
+			}
+			bound := r.bind(out, pass.Span{From: at, To: at + s.steps}, true)
+			if err := r.dispatch(s, input, bound, direction, n, first, last); err != nil {
 				return err
 			}
 		}
@@ -160,7 +165,7 @@ func (r *recurrence) dispatch(s stretch, input, out lines, direction, directions
 	k := numbered{kernel{shader: "lstm", entry: "steps", values: shaders.Values{
 		"Lengths": r.lengths.kind, "StateRows": r.rows.kind, "Items": g.items, "InWorkgroup": g.inWorkgroup, "Slices": g.slices, "Width": g.width,
 		"Hidden": r.shape.Hidden, "Depth": r.layout.depth, "Directions": r.shape.Directions, "Finishes": finishes,
-		"Held": g.held(r.shape.Hidden, last-first),
+		"Held": g.held(r.shape.Hidden, last-first), "Fine": r.fine(),
 	}}, []operand{input.operand, matrix, out.operand, r.h.operand, r.cell.operand}}
 	rows := r.rows
 	if !r.inPlace {
@@ -189,7 +194,7 @@ func (r *recurrence) dispatch(s stretch, input, out lines, direction, directions
 	for _, l := range []lines{out, r.h, r.cell} {
 		back = append(back, l.words()...)
 	}
-	back = append(back, uint32(s.layer*r.shape.Directions), r.lengths.shift, rows.shift, uint32(op.States))
+	back = append(back, uint32(s.layer*r.shape.Directions), r.lengths.shift, rows.shift, uint32(op.States), 0)
 	cost := pass.Cost{FLOP: 2 * float64(words) * float64(op.Batch*directions*(last-first))}
 	cost.Bytes = 4 * float64(directions) * (float64(words) + 5*float64(op.Batch*(last-first)*r.shape.Hidden))
 	return r.c.tiles(op.Name(), k, front, tiles*directions, back, cost)

@@ -219,25 +219,15 @@ func TestRowsInParts(t *testing.T) {
 	}
 }
 
-// takes reports whether a case can be cut to the device's bindings: most ops by rows, the
-// others by items.
+// takes reports whether a case can be cut to the device's bindings: rows and weights of
+// norms are not cut.
 func (b *bench) takes(t *testing.T, c cases.Case) bool {
 	placed, err := cases.Place(c, cases.Awkward, 1)
 	require.NoError(t, err)
 	most := int(b.hw.limits.MaxStorageBindingSize)
-	cuts := placed.Checked.Op.Cuts()
 	for _, a := range placed.Checked.Args {
 		for _, p := range placed.Buffers {
-			least := 4 * len(p.Words)
-			switch {
-			case p.Name != a.Name:
-				continue
-			case len(cuts) > 1 && c.Op.Name() != "statspool": // whose second cut is for masks
-				least /= a.Batch * a.Rows
-			case len(cuts) > 0:
-				least /= a.Batch
-			}
-			if least > most-1024 {
+			if p.Name == a.Name && 4*len(p.Words)/(a.Batch*a.Rows) > most-1024 {
 				return false
 			}
 		}

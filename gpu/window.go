@@ -3,13 +3,12 @@ package gpu
 import (
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// A binding holds less than a buffer may. An op of which no cut helps against that runs
-// in windows: each dispatch binds the rows that its workgroups touch.
+// A buffer may be larger than one binding. An op that has no cut which helps against that
+// runs in windows: each dispatch binds the rows that its workgroups touch.
 
 // window returns some rows of a view as lines that kernels address as if all rows were
 // bound: row 0 lies so far before the binding that its shift is below zero. Kernels
@@ -19,6 +18,17 @@ func (c *compiler) window(v pass.View, batch int, rows pass.Span, cols int, writ
 	l := c.lines(v.At(before), batch, rows.Len(), cols, write)
 	l.shift -= before
 	l.single = false
+	return l
+}
+
+// windowOfItems is window for some items.
+func (c *compiler) windowOfItems(v pass.View, items, rows pass.Span, cols int, write bool) lines {
+	before := items.From * v.BatchStride
+	l := c.window(v.At(before), items.Len(), rows, cols, write)
+	l.shift -= before
+	if before > 0 {
+		l.items = 0 // so that the distance from item to item counts
+	}
 	return l
 }
 
@@ -70,38 +80,44 @@ func within(s pass.Span, n int) pass.Span {
 // inWindows compiles an op of which an argument exceeds a binding, if its family can
 // bind a part of it.
 func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
-	var units map[string]int // rows of an argument that one dispatch must see
 	switch op := step.Op.(type) {
-	case pass.Permute:
+	case pass.Map, pass.Add, pass.Scale, pass.Copy, pass.Fill:
+		return c.inColumns(step)
+	case pass.Permute, pass.Attend:
+		return true, c.whole(step)
+	case pass.Append:
+		for _, a := range step.Args {
+			if a.Batch = 1; !c.fits(a) {
+				return false, nil
+			}
+		}
 		return true, c.whole(step)
 	case pass.PoolNorm:
 		if op.Batch > 1 {
 			return false, nil
 		}
 		return true, c.whole(step)
-	case pass.Conv1D:
-		v := c.convolution(op)
-		units = map[string]int{"X": v.reach(), "Y": 1}
-	case pass.LogMel:
-		mels := c.plan.Param(op.W).(*param).shape.(pass.MelShape).Mels
-		units = map[string]int{"X": 1, "Y": max(melChunk, melValues/mels+2)}
-	case pass.GroupNorm:
-		chunk, _ := groupChunks(op)
-		units = map[string]int{"X": chunk, "Y": chunk}
-	default:
+	}
+	units := c.units(step.Op)
+	if units == nil {
 		return false, nil
 	}
+	held := true
 	var far []pass.Arg
 	for _, a := range step.Args {
 		unit, ok := units[a.Name]
 		switch {
-		case a.Batch > 1:
+		case a.Batch > 1 || !ok && !c.fits(a):
 			return false, nil
-		case ok && a.Rows > 1 && a.View.RowStride > a.Cols && !c.holds(a.View, 1, pass.Span{To: min(unit, a.Rows)}, a.Cols):
-			far = append(far, a)
-		case !ok && !c.fits(a):
-			return false, nil
+		case ok && !c.holds(a.View, 1, pass.Span{To: min(unit, a.Rows)}, a.Cols):
+			held = false
+			if min(unit, a.Rows) > 1 && a.View.RowStride > a.Cols {
+				far = append(far, a)
+			}
 		}
+	}
+	if op, ok := step.Op.(pass.Attention); ok && !held && op.Heads > 1 {
+		return true, c.inTwo(step, pass.Cut{Axis: pass.AxisHeads, Extent: op.Heads, Grain: 1})
 	}
 	if len(far) > 0 {
 		return true, c.gathered(step, far)
@@ -109,91 +125,65 @@ func (c *compiler) inWindows(step pass.Checked) (done bool, err error) {
 	return true, c.whole(step)
 }
 
-// gathered compiles an op with copies of arguments whose rows are so far apart that one
-// binding holds too few of them.
-func (c *compiler) gathered(step pass.Checked, far []pass.Arg) error {
-	op := reflect.New(reflect.TypeOf(step.Op)).Elem()
-	op.Set(reflect.ValueOf(step.Op))
-	var copies []gathering
-	for _, a := range far {
-		i := slices.IndexFunc(copies, func(g gathering) bool { return g.arg.View == a.View })
-		if i < 0 {
-			g, err := c.gather(a)
-			if err != nil {
-				return err
+// units returns for each argument how many rows one dispatch must see, at most; nil for
+// an op that does not run in windows.
+func (c *compiler) units(op pass.Op) map[string]int {
+	switch op := op.(type) {
+	case pass.Attention:
+		if op.Queries <= fewQueries && op.Q2.IsZero() {
+			return map[string]int{"Q": fewQueries, "O": fewQueries, "K": splitKeys, "V": splitKeys}
+		}
+		t := chooseAttentionTile(op.HeadDim, op.Queries, op.Heads, !op.Q2.IsZero(), c.limits)
+		q, k := t.queries(), t.keys()
+		return map[string]int{"Q": q, "O": q, "Q2": q, "K": k, "V": k, "Positions": q + k}
+	case pass.Conv1D:
+		v := c.convolution(op)
+		return map[string]int{"X": v.reach(), "Y": 1}
+	case pass.Conv2D:
+		_, width := op.Size()
+		return map[string]int{"X": 3 * op.Width, "Y": width, "Residual": width}
+	case pass.ConvGLU:
+		kernel := c.plan.Param(op.W).(*param).shape.(pass.ConvGLUShape).Kernel
+		return map[string]int{"X": kernel + mostGLURows, "Y": 1}
+	case pass.GroupNorm:
+		chunk, _ := groupChunks(op)
+		return map[string]int{"X": chunk, "Y": chunk}
+	case pass.LogMel:
+		mels := c.plan.Param(op.W).(*param).shape.(pass.MelShape).Mels
+		return map[string]int{"X": 1, "Y": max(melChunk, melValues/mels+2)}
+	case pass.LSTM:
+		return map[string]int{"X": 1, "Y": 1}
+	case pass.StatsPool:
+		return map[string]int{"X": poolChunk, "Y": 1, "Masks": 1}
+	}
+	return nil
+}
+
+// inColumns compiles an op whose elements have nothing to do with each other by halves of
+// a row that exceeds a binding.
+func (c *compiler) inColumns(step pass.Checked) (done bool, err error) {
+	if a, _ := c.large(step); a.Batch > 1 || a.Rows > 1 || a.Cols < 2 {
+		return false, nil
+	}
+	cols := reflect.ValueOf(step.Op).FieldByName("Cols").Int()
+	for _, s := range [2][2]int64{{0, cols / 2}, {cols / 2, cols}} {
+		op := reflect.New(reflect.TypeOf(step.Op)).Elem()
+		op.Set(reflect.ValueOf(step.Op))
+		op.FieldByName("Cols").SetInt(s[1] - s[0])
+		for _, a := range step.Args {
+			if f := op.FieldByName(a.Name); f.Type() == reflect.TypeFor[pass.View]() {
+				f.Set(reflect.ValueOf(a.View.At(int(s[0]))))
 			}
-			i, copies = len(copies), append(copies, g)
 		}
-		copies[i].arg.Access |= a.Access
-		op.FieldByName(a.Name).Set(reflect.ValueOf(copies[i].to))
-	}
-	for _, g := range copies {
-		if err := g.in(c); err != nil {
-			return err
-		}
-	}
-	part, err := pass.Check(op.Interface().(pass.Op))
-	if err == nil {
-		err = c.op(part)
-	}
-	for _, g := range copies {
+		part, err := pass.Check(op.Interface().(pass.Op))
 		if err == nil {
-			err = g.out(c)
+			err = c.op(part)
+		}
+		if err != nil {
+			return true, err
 		}
 	}
-	return err
-}
-
-// A gathering is an argument of one item with a copy of its rows that lie one after the
-// other.
-type gathering struct {
-	arg pass.Arg
-	to  pass.View
-}
-
-// gather makes room for a copy, which in fills and out brings back.
-func (c *compiler) gather(a pass.Arg) (gathering, error) {
-	n := a.Rows * a.Cols
-	if 4*uint64(n) > c.limits.MaxBufferSize {
-		return gathering{}, c.tooLarge(a)
-	}
-	return gathering{a, c.keep(n, a.View.Buffer.Type()).View().Rows(a.Cols)}, nil
-}
-
-func (g gathering) in(c *compiler) error {
-	if g.arg.Access&pass.Read == 0 {
-		return nil
-	}
-	return c.copied(g.arg.View, g.to, g.arg)
-}
-
-func (g gathering) out(c *compiler) error {
-	defer c.drop(g.to.Buffer)
-	if g.arg.Access&pass.Write == 0 {
-		return nil
-	}
-	return c.copied(g.to, g.arg.View, g.arg)
-}
-
-func (c *compiler) copied(from, to pass.View, a pass.Arg) error {
-	step, err := pass.Check(pass.Copy{From: from, To: to, Rows: a.Rows, Cols: a.Cols})
-	if err != nil {
-		return err
-	}
-	return c.op(step)
-}
-
-// keep returns scratch memory of n elements as a buffer, until it is dropped.
-func (c *compiler) keep(n int, t pass.DType) pass.Buffer {
-	o := c.scratch(n)
-	c.extra.kept[o.scratch-1] = true
-	// No device is number 0, so that no other buffer has this name.
-	return pass.MakeBuffer(pass.Ref{ID: uint32(o.scratch)}, t, n)
-}
-
-func (c *compiler) drop(b pass.Buffer) {
-	i := b.Ref().ID - 1
-	c.extra.kept[i], c.extra.lent[i] = false, false
+	return true, nil
 }
 
 // tooLarge is the error of an argument that cannot be bound.

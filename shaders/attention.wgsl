@@ -11,6 +11,9 @@ keeps what is written side by side in different banks.
 
 A row's sums depend on its number and that of the keys, not on its tile: cutting the
 queries, and the choice of Down, change no bit.
+
+With Partial only the keys from from_key to to_key are looked at, and what is found goes to
+scratch memory, as that of attention_split.wgsl does, for attention_join.wgsl.
 */}}
 {{$rows := mul .Down .RowQuads}}
 {{$columns := mul .Across .KeyQuads}}
@@ -53,6 +56,15 @@ struct Words {
 	steps: u32,
 	chunks: u32,
 	query_tiles: u32,
+	from_query: u32,
+	from_key: u32,
+	to_key: u32,
+	from_position: u32,
+	to_position: u32,
+	chunk_slab: u32,
+	row_count: u32,
+	all_splits: u32,
+	split: u32,
 	tiles: u32,
 	first_tile: u32,
 }
@@ -60,7 +72,11 @@ struct Words {
 {{template "nan"}}
 {{template "attention_queries" .}}
 {{template "attention_keys" .}}
+{{if .Partial}}
+@group(0) @binding({{.OutBinding}}) var<storage, read_write> found: array<vec4<f32>>;
+{{else}}
 {{template "attention_output" .}}
+{{end}}
 {{if .Relative}}
 {{if .Quads}}
 @group(0) @binding({{.Q2Binding}}) var<storage, read> q2: array<vec4<f32>>;
@@ -80,9 +96,9 @@ fn query2(start: u32, quad: u32) -> vec4<f32> {
 	{{end}}
 }
 
-// relative returns a quad of a row of the positions, zeros beyond their ends.
+// relative returns a quad of a row of the positions, zeros beyond those that are bound.
 fn relative(row: i32, head: u32, quad: u32) -> vec4<f32> {
-	if (row < 0 || row >= i32(2u * words.keys) - 1) {
+	if (row < i32(words.from_position) || row >= i32(words.to_position)) {
 		return vec4<f32>(0.0);
 	}
 	let at = words.positions + u32(row) * words.positions_row + head * words.dim + quad * 4u;
@@ -124,7 +140,7 @@ fn attention(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
 	let slab = words.first_slab + number / words.query_tiles;
 	let item = slab / words.heads;
 	let head = slab % words.heads;
-	let first_query = number % words.query_tiles * {{mul $rows 4}}u;
+	let first_query = words.from_query + number % words.query_tiles * {{mul $rows 4}}u;
 	let queries = length_of(item, words.queries, 0u);
 	let keys = i32(keys_of(item));
 	let across = thread % {{.Across}}u;
@@ -132,12 +148,12 @@ fn attention(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
 	let quads = words.dim / 4u;
 
 	// The keys that the tile sees are those of the tiles from start on, up to end.
-	var end = select(0i, keys, first_query < queries);
-	var start = 0i;
+	var end = select(0i, min(keys, i32(words.to_key)), first_query < queries);
+	var start = i32(words.from_key);
 	{{if .Banded}}
 	let position = i32(first_query) + {{if eq .Source "rows"}}i32(words.keys){{else}}keys{{end}} - i32(words.queries);
 	end = min(end, position + {{mul $rows 4}} + i32(words.right));
-	start = max(position - i32(words.left), 0i) / {{mul $columns 4}} * {{mul $columns 4}};
+	start = max(start, max(position - i32(words.left), 0i) / {{mul $columns 4}} * {{mul $columns 4}});
 	{{end}}
 
 	let q_start = words.q + item * words.q_item + head * words.dim;
@@ -408,22 +424,40 @@ fn attention(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
 	pool[across * {{$rows}}u + ((down + {{mul $i $.Down}}u) ^ (across % {{$.Banks}}u))] = sum{{$i}};
 	{{end}}
 	workgroupBarrier();
+	{{if .Partial}}
+	let each = quads + 1u;
+	let found_start = ((slab - words.chunk_slab) * words.row_count * words.all_splits + words.split) * each;
+	{{else}}
 	let o_start = words.o + item * words.o_item + head * words.dim;
+	{{end}}
 	{{range $i := seq .RowQuads}}
 	{
 		var total = vec4<f32>(0.0);
 		for (var a = 0u; a < {{$.Across}}u; a++) {
 			total += pool[a * {{$rows}}u + ((down + {{mul $i $.Down}}u) ^ (a % {{$.Banks}}u))];
 		}
+		{{if not $.Partial}}
 		let share = select(1.0 / total, vec4<f32>(0.0), total == vec4<f32>(0.0));
+		{{end}}
 		{{range $r := seq 4}}
 		{
 			let row = first_query + down * {{mul $.RowQuads 4}}u + {{add (mul $i 4) $r}}u;
 			if (row < words.queries) {
+				{{if $.Partial}}
+				let at = found_start + (row - words.from_query) * words.all_splits * each;
+				if (across == 0u) {
+					found[at] = vec4<f32>(top{{$i}}.{{lane $r}}, total.{{lane $r}}, 0.0, 0.0);
+				}
+				{{else}}
 				let live = row < queries;
+				{{end}}
 				{{range $u := seq $.Slabs}}
 				if (across + {{mul $u $.Across}}u < quads) {
+					{{if $.Partial}}
+					found[at + 1u + across + {{mul $u $.Across}}u] = o{{add (mul $i 4) $r}}_{{$u}};
+					{{else}}
 					store(o_start + row * words.o_row, across + {{mul $u $.Across}}u, select(vec4<f32>(0.0), o{{add (mul $i 4) $r}}_{{$u}} * share.{{lane $r}}, live));
+					{{end}}
 				}
 				{{end}}
 			}

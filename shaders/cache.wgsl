@@ -21,6 +21,7 @@ struct Words {
 	end_slab: u32,
 	first_position: u32,
 	span: u32,
+	first_item: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
 {{if .Vectors}}
@@ -69,7 +70,7 @@ fn {{.Entry}}(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgro
 	for (var unit = id.x + id.y * width; unit < words.units; unit += width * groups.y) {
 		let row = unit / words.row_units;
 		let column = unit % words.row_units;
-		let item = row / words.rows;
+		let item = words.first_item + row / words.rows;
 		let quads = words.row_units / words.heads;
 		let slab = item * words.heads + column / quads;
 		let quad = column % quads;

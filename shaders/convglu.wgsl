@@ -25,6 +25,7 @@ struct Words {
 	column_tiles: u32,
 	tiles: u32,
 	first_tile: u32,
+	zero: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
 @group(0) @binding(1) var<storage, read> weights: array<vec4<f32>>;
@@ -38,6 +39,8 @@ struct Words {
 {{template "epilogue" .}}
 {{template "lengths" .}}
 {{if .Normalised}}
+{{template "settled"}}
+{{template "settled_quad"}}
 var<workgroup> shares: array<f32, {{mul .RowsEach .Threads}}>;
 var<workgroup> sums: array<f32, {{mul .RowsEach (div .Threads 8)}}>;
 var<workgroup> tops: array<f32, {{mul .RowsEach (div .Threads 64)}}>;
@@ -124,11 +127,11 @@ fn total(row: u32) -> f32 {
 {{if eq .Held 0}}
 // convolved returns a quad of a row before the norm.
 fn convolved(item: u32, row: i32, length: u32, quad: u32) -> vec4<f32> {
-	var sum = vec4<f32>(0.0);
+	var sum = weight(words.taps, quad);
 	for (var tap = 0u; tap < words.taps; tap++) {
 		sum = fma(gated(item, row + i32(tap) - i32(words.taps / 2u), length, quad), weight(tap, quad), sum);
 	}
-	return within(quad, sum + weight(words.taps, quad));
+	return within(quad, sum);
 }
 {{end}}
 
@@ -154,20 +157,21 @@ fn convglu(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gro
 	{{if eq .Held 0}}
 	var sum = 0.0;
 	for (var quad = thread; quad < quads; quad += {{.Threads}}u) {
-		sum += dot(convolved(item, row, length, quad), vec4<f32>(1.0));
+		let v = convolved(item, row, length, quad);
+		sum += (v.x + v.y) + (v.z + v.w);
 	}
 	shares[thread] = sum;
 	add_up(thread);
-	let mean = total(0u) / f32(words.channels);
+	let mean = settled(total(0u) / f32(words.channels));
 	sum = 0.0;
 	for (var quad = thread; quad < quads; quad += {{.Threads}}u) {
 		let v = within(quad, convolved(item, row, length, quad) - mean);
-		sum += dot(v, v);
+		sum = fma(v.x, v.x, fma(v.y, v.y, fma(v.z, v.z, fma(v.w, v.w, sum))));
 	}
 	workgroupBarrier();
 	shares[thread] = sum;
 	add_up(thread);
-	let scale = 1.0 / sqrt(total(0u) / f32(words.channels) + bitcast<f32>(words.eps));
+	let scale = 1.0 / sqrt(settled(total(0u) / f32(words.channels)) + bitcast<f32>(words.eps));
 	for (var quad = thread; quad < quads; quad += {{.Threads}}u) {
 		let v = finished(quad, convolved(item, row, length, quad) - mean, scale);
 		store(item, out_row, quad, select(vec4<f32>(0.0), v, row < i32(length)));
@@ -179,6 +183,10 @@ fn convglu(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gro
 	var v{{$r}}_{{$h}} = vec4<f32>(0.0);
 	{{end}}
 	if (quad{{$h}} < quads) {
+		let bias = weight(words.taps, quad{{$h}});
+		{{range $r := $rows}}
+		v{{$r}}_{{$h}} = bias;
+		{{end}}
 		{{if $.Taps}}
 		{{range $t := seq $.Taps}}
 		let w{{$t}} = weight({{$t}}u, quad{{$h}});
@@ -199,9 +207,8 @@ fn convglu(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gro
 			{{end}}
 		}
 		{{end}}
-		let bias = weight(words.taps, quad{{$h}});
 		{{range $r := $rows}}
-		v{{$r}}_{{$h}} = within(quad{{$h}}, v{{$r}}_{{$h}} + bias);
+		v{{$r}}_{{$h}} = within(quad{{$h}}, v{{$r}}_{{$h}});
 		{{end}}
 	}
 	{{end}}
@@ -217,13 +224,14 @@ fn convglu(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gro
 	{{end}}
 	add_up(thread);
 	{{range $r := $rows}}
-	let mean{{$r}} = total({{$r}}u) / f32(words.channels);
+	let mean{{$r}} = settled(total({{$r}}u) / f32(words.channels));
 	{
 		var sum = vec4<f32>(0.0);
 		{{range $h := seq $.Held}}
 		let d{{$h}} = within(quad{{$h}}, v{{$r}}_{{$h}} - mean{{$r}});
 		sum = fma(d{{$h}}, d{{$h}}, sum);
 		{{end}}
+		sum = settled_quad(sum);
 		shares[{{mul $r $.Threads}}u + thread] = (sum.x + sum.y) + (sum.z + sum.w);
 	}
 	{{end}}
@@ -233,7 +241,7 @@ fn convglu(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) gro
 	if (out_row + {{$r}}u < words.rows) {
 		let live = row + {{$r}} < i32(length);
 		{{if $.Normalised}}
-		let scale = 1.0 / sqrt(total({{$r}}u) / f32(words.channels) + bitcast<f32>(words.eps));
+		let scale = 1.0 / sqrt(settled(total({{$r}}u) / f32(words.channels)) + bitcast<f32>(words.eps));
 		{{end}}
 		{{range $h := seq $.Held}}
 		if (quad{{$h}} < quads) {

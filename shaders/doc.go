@@ -15,6 +15,14 @@
 // from dispatch to dispatch come in the uniform block at binding 0, buffers follow from
 // binding 1 on.
 //
+// # Rounding
+//
+// Kernels of one op that differ in tile, width of loads or number of rows must give the
+// same bits, but a driver may contract a·b + c to one rounding in one of them and not in
+// another, and WGSL cannot forbid it. So no product is added to anything but by fma. What
+// must be rounded before it is added to, quotients and square roots included, goes through
+// settled in fine.wgsl.
+//
 // # Special values
 //
 // A driver may compile with mathematics that ignore NaN, so nothing here relies on a

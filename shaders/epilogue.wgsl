@@ -56,7 +56,10 @@ fn tanh_of(v: vec4<f32>) -> vec4<f32> {
 {{define "gelu"}}
 // gelu is v·Phi(v) with Phi(v) = erfc(−v/√2)/2. For z ≥ 0, erfc(z) = e^(−z²)·t·q(t) with
 // t = 1/(1 + z/2) and a polynomial q fitted for this file; erfc is off by less than 1e-7.
-fn gelu(v: vec4<f32>) -> vec4<f32> {
+//
+// gelu_share is what v is multiplied by, once it is bounded from below: the share of
+// −infinity is 0.
+fn gelu_share(v: vec4<f32>) -> vec4<f32> {
 	let z = min(abs(v) * 0.70710678, vec4<f32>(20.0));
 	let t = 1.0 / fma(z, vec4<f32>(0.5), vec4<f32>(1.0));
 	var q = fma(t, vec4<f32>(0.06230759), vec4<f32>(-0.23529573));
@@ -65,9 +68,21 @@ fn gelu(v: vec4<f32>) -> vec4<f32> {
 	q = fma(q, t, vec4<f32>(0.15267752));
 	q = fma(q, t, vec4<f32>(0.3148129));
 	q = fma(q, t, vec4<f32>(0.27793282));
-	let tail = 0.5 * q * t * exp_within(-z * z);
-	let lower = select(v * tail, vec4<f32>(0.0), v < vec4<f32>(-13.0));
-	return select(select(v * (1.0 - tail), lower, is_negative(v)), v, is_nan(v));
+	let part = 0.5 * q * t;
+	let e = exp_within(-z * z);
+	return select(fma(-part, e, vec4<f32>(1.0)), part * e, is_negative(v));
+}
+
+fn gelu_bounded(v: vec4<f32>) -> vec4<f32> {
+	return select(v, vec4<f32>(0.0), v < vec4<f32>(-13.0));
+}
+
+fn gelu(v: vec4<f32>) -> vec4<f32> {
+	return select(gelu_bounded(v) * gelu_share(v), v, is_nan(v));
+}
+
+fn gelu_onto(c: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
+	return select(fma(gelu_bounded(v), gelu_share(v), c), v, is_nan(v));
 }
 {{end}}
 
@@ -93,7 +108,7 @@ fn finish(v: vec4<f32>, c: vec4<f32>, alpha: f32) -> vec4<f32> {
 	{{else if eq .Epilogue "leaky"}}return select(v, v * alpha, is_negative(v));
 	{{else if eq .Epilogue "residual"}}return fma(vec4<f32>(alpha), v, c);
 	{{else if eq .Epilogue "gelu"}}return gelu(v);
-	{{else if eq .Epilogue "gelu-residual"}}return c + gelu(v);
+	{{else if eq .Epilogue "gelu-residual"}}return gelu_onto(c, v);
 	{{else if eq .Epilogue "tanh"}}return tanh_of(v);
 	{{else if eq .Epilogue "sigmoid"}}return sigmoid(v);
 	{{end}}

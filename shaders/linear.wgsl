@@ -23,6 +23,7 @@ struct Words {
 	first_tile: u32,
 	tile_rows: u32,
 	tile_columns: u32,
+	zero: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
 {{if .Quads}}
@@ -31,6 +32,7 @@ struct Words {
 @group(0) @binding(2) var<storage, read> a: array<f32>;
 {{end}}
 {{template "output" .}}
+{{if .Fine}}{{if eq .Entry "few"}}{{template "fine" "f32"}}{{else}}{{template "fine" "vec4<f32>"}}{{end}}{{end}}
 
 // row_of returns the first element of a row of A. Rows beyond the last are the last.
 fn row_of(row: u32) -> u32 {

@@ -41,6 +41,7 @@ fn few(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups:
 	{{range $r := seq .RowsEach}}
 	var sum{{$r}} = 0.0;
 	{{if $.Long}}var total{{$r}} = 0.0;{{end}}
+	{{if $.Fine}}var fine{{$r}} = Fine(0.0, 0.0);{{end}}
 	{{end}}
 	for (var k = 0u; k < words.k; k += {{div 2048 .Width}}u) {
 		workgroupBarrier();
@@ -70,6 +71,10 @@ fn few(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups:
 				sum{{$r}} = fma(v{{$r}}.y, w.y, sum{{$r}});
 				sum{{$r}} = fma(v{{$r}}.z, w.z, sum{{$r}});
 				sum{{$r}} = fma(v{{$r}}.w, w.w, sum{{$r}});
+				{{if $.Fine}}
+				fine{{$r}} = plus(fine{{$r}}, sum{{$r}});
+				sum{{$r}} = 0.0;
+				{{end}}
 				{{end}}
 			}
 			{{if .Long}}
@@ -84,7 +89,7 @@ fn few(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups:
 	}
 	if (part < {{.FewRows}}u) {
 		{{range $r := seq .RowsEach}}
-		sums[part + {{mul $r (div 64 $.Width)}}u][mine] = {{if $.Long}}total{{$r}} + {{end}}sum{{$r}};
+		sums[part + {{mul $r (div 64 $.Width)}}u][mine] = {{if $.Fine}}whole(fine{{$r}}){{else}}{{if $.Long}}total{{$r}} + {{end}}sum{{$r}}{{end}};
 		{{end}}
 	}
 	workgroupBarrier();

@@ -41,6 +41,7 @@ struct Words {
 	from_largest: u32,
 	tiles: u32,
 	first_tile: u32,
+	zero: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
 @group(0) @binding(1) var<storage, read> tables: array<u32>;
@@ -52,6 +53,7 @@ struct Words {
 {{template "lengths" .}}
 {{template "mel_frames" .}}
 {{template "nan"}}
+{{if .PerFrame}}{{template "settled"}}{{end}}
 
 var<workgroup> pool: array<vec2<f32>, {{.Pool}}>;
 
@@ -81,7 +83,7 @@ fn clip(item: u32, at: i32, length: i32) -> f32 {
 		v = fma(-bitcast<f32>(words.emphasis), x[from_x - 1u], v);
 	}
 	{{end}}
-	return v * bitcast<f32>(words.gain);
+	return fma(v, bitcast<f32>(words.gain), bitcast<f32>(words.zero));
 }
 
 // logarithm is the {{.Log}} of a power within its bounds.
@@ -143,11 +145,11 @@ fn mel(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups:
 	}
 	pool[thread] = vec2<f32>(share, 0.0);
 	workgroupBarrier();
-	var mean = 0.0;
+	var sum_of_all = 0.0;
 	for (var i = 0u; i < {{.Threads}}u; i++) {
-		mean += pool[i].x;
+		sum_of_all += pool[i].x;
 	}
-	mean = mean / f32(words.frame);
+	let mean = settled(sum_of_all / f32(words.frame));
 	workgroupBarrier();
 	{{end}}
 	for (var i = thread; i < {{.Half}}u; i += {{.Threads}}u) {

@@ -25,6 +25,7 @@ struct Words {
 	chunks: u32,
 	tiles: u32,
 	first_tile: u32,
+	zero: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
@@ -38,6 +39,7 @@ struct Words {
 {{template "lengths" .}}
 {{template "mel_frames" .}}
 {{template "nan"}}
+{{template "settled"}}
 
 var<workgroup> shares: array<vec2<f32>, {{.Threads}}>;
 
@@ -102,7 +104,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 			sum += y[start + i * words.y_row + bin];
 		}
 	}
-	let mean = column(thread, vec2<f32>(sum, 0.0)).x / f32(max(count, 1u));
+	let mean = settled(column(thread, vec2<f32>(sum, 0.0)).x / f32(max(count, 1u)));
 	{{if .PerBin}}
 	sum = 0.0;
 	if (live) {
@@ -112,7 +114,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 		}
 	}
 	let variance = column(thread, vec2<f32>(sum, 0.0)).x / f32(max(count, 2u) - 1u);
-	let scale = 1.0 / (sqrt(variance) + bitcast<f32>(words.eps));
+	let scale = 1.0 / (settled(sqrt(variance)) + bitcast<f32>(words.eps));
 	{{end}}
 	if (live) {
 		for (var i = lane; i < frames; i += {{div .Threads 8}}u) {
@@ -135,12 +137,12 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 			sum += y[start + i * words.y_row + bin];
 		}
 	}
-	let rough = column(thread, vec2<f32>(sum, 0.0)).x / max(elements, 1.0);
+	let rough = settled(column(thread, vec2<f32>(sum, 0.0)).x / max(elements, 1.0));
 	var rest = vec2<f32>(0.0);
 	if (live) {
 		for (var i = first + lane; i < end; i += {{div .Threads 8}}u) {
 			let d = y[start + i * words.y_row + bin] - rough;
-			rest += vec2<f32>(d, d * d);
+			rest = vec2<f32>(rest.x + d, fma(d, d, rest.y));
 		}
 	}
 	rest = column(thread, rest);
@@ -154,10 +156,10 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	var sum = vec2<f32>(0.0);
 	for (var i = lane; i < words.chunks; i += {{div .Threads 8}}u) {
 		let part = parts[here + i * words.mels];
-		sum += vec2<f32>(part.w, part.w * ((part.x - origin) + part.y));
+		sum = vec2<f32>(sum.x + part.w, fma(part.w, (part.x - origin) + part.y, sum.y));
 	}
 	sum = column(thread, sum);
-	let mean = sum.y / max(sum.x, 1.0);
+	let mean = settled(sum.y / max(sum.x, 1.0));
 	{{if .PerBin}}
 	var squares = 0.0;
 	for (var i = lane; i < words.chunks; i += {{div .Threads 8}}u) {
@@ -166,7 +168,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 		squares += fma(part.w * d, d, part.z);
 	}
 	let variance = column(thread, vec2<f32>(squares, 0.0)).x / f32(max(count, 2u) - 1u);
-	let scale = 1.0 / (sqrt(variance) + bitcast<f32>(words.eps));
+	let scale = 1.0 / (settled(sqrt(variance)) + bitcast<f32>(words.eps));
 	{{end}}
 	if (live) {
 		for (var i = first + lane; i < min(first + 256u, frames); i += {{div .Threads 8}}u) {

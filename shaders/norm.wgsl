@@ -30,11 +30,14 @@ struct Words {
 	pos: u32,
 	pos_each: u32,
 	pos_valid: u32,
+	zero: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
 {{template "row_output" .}}
 {{template "row_input" .}}
 {{template "row_sums" .}}
+{{template "settled"}}
+{{template "settled_quad"}}
 {{if eq .Entry "layer"}}
 @group(0) @binding({{.WeightsBinding}}) var<storage, read> weights: array<vec4<f32>>;
 {{else}}
@@ -102,7 +105,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 		sum += load(start, q);
 	}
 	{{end}}
-	let rough = total(vec2<f32>(across(sum), 0.0), thread).x / count;
+	let rough = settled(total(vec2<f32>(across(sum), 0.0), thread).x / count);
 	var rest = vec4<f32>(0.0);
 	var squares = vec4<f32>(0.0);
 	{{if gt .Held 0}}
@@ -118,8 +121,9 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 		squares = fma(d, d, squares);
 	}
 	{{end}}
-	let second = total(vec2<f32>(across(rest), across(squares)), thread) / count;
-	let scale = inverseSqrt(max(fma(-second.x, second.x, second.y), 0.0) + words.eps);
+	let second = total(vec2<f32>(across(rest), across(settled_quad(squares))), thread) / count;
+	let fine = settled(second.x);
+	let scale = inverseSqrt(max(fma(-fine, fine, second.y), 0.0) + words.eps);
 	{{else}}
 	var key = 0u;
 	{{if gt .Held 0}}
@@ -146,7 +150,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 		squares = fma(d, d, squares);
 	}
 	{{end}}
-	let sum = total(vec2<f32>(across(squares), 0.0), thread).x;
+	let sum = total(vec2<f32>(across(settled_quad(squares)), 0.0), thread).x;
 	let length = max(sqrt(sum), words.eps * down);
 	let scale = select(1.0 / length, sum, is_nan(vec4<f32>(sum)).x);
 	{{end}}
@@ -155,7 +159,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	{{range $i := seq .Held}}
 	if (live && quad{{$i}} < words.quads) {
 		{{if eq $.Entry "layer"}}
-		store(dest, quad{{$i}}, weighed(quad{{$i}}, (v{{$i}} - vec4<f32>(second.x)) * scale));
+		store(dest, quad{{$i}}, weighed(quad{{$i}}, (v{{$i}} - vec4<f32>(fine)) * scale));
 		{{else}}
 		store(dest, quad{{$i}}, v{{$i}} * scale);
 		{{end}}
@@ -165,7 +169,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	if (live) {
 		for (var q = lane; q < words.quads; q += {{.Lanes}}u) {
 			{{if eq .Entry "layer"}}
-			store(dest, q, weighed(q, ((load(start, q) - vec4<f32>(rough)) - vec4<f32>(second.x)) * scale));
+			store(dest, q, weighed(q, ((load(start, q) - vec4<f32>(rough)) - vec4<f32>(fine)) * scale));
 			{{else}}
 			store(dest, q, load(start, q) * down * scale);
 			{{end}}

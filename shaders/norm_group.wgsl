@@ -21,6 +21,7 @@ struct Words {
 	lengths: u32,
 	tiles: u32,
 	first_tile: u32,
+	zero: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
 {{if eq .Entry "apply"}}
@@ -30,6 +31,7 @@ struct Words {
 @group(0) @binding({{.PartsBinding}}) var<storage, {{if eq .Entry "moments"}}read_write{{else}}read{{end}}> parts: array<vec4<f32>>;
 {{template "row_sums" .}}
 {{template "lengths" .}}
+{{template "settled"}}
 {{if eq .Entry "apply"}}
 @group(0) @binding({{.WeightsBinding}}) var<storage, read> weights: array<vec4<f32>>;
 {{end}}
@@ -54,7 +56,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	for (var i = thread; i < count; i += {{.Threads}}u) {
 		sum += load(start + i / words.quads * words.x_row, i % words.quads);
 	}
-	let rough = total(vec2<f32>(across(sum), 0.0), thread).x / max(elements, 1.0);
+	let rough = settled(total(vec2<f32>(across(sum), 0.0), thread).x / max(elements, 1.0));
 	var rest = vec4<f32>(0.0);
 	var squares = vec4<f32>(0.0);
 	for (var i = thread; i < count; i += {{.Threads}}u) {
@@ -73,11 +75,11 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	var sum = vec2<f32>(0.0);
 	for (var i = thread; i < words.chunks; i += {{.Threads}}u) {
 		let part = parts[item * words.chunks + i];
-		sum += vec2<f32>(part.w, part.w * ((part.x - origin) + part.y));
+		sum = vec2<f32>(sum.x + part.w, fma(part.w, (part.x - origin) + part.y, sum.y));
 	}
 	sum = total(sum, thread);
 	let elements = max(sum.x, 1.0);
-	let mean = sum.y / elements;
+	let mean = settled(sum.y / elements);
 	var squares = 0.0;
 	for (var i = thread; i < words.chunks; i += {{.Threads}}u) {
 		let part = parts[item * words.chunks + i];
@@ -85,7 +87,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 		squares += fma(part.w * d, d, part.z);
 	}
 	squares = total(vec2<f32>(squares, 0.0), thread).x;
-	let scale = inverseSqrt(squares / elements + words.eps);
+	let scale = inverseSqrt(settled(squares / elements) + words.eps);
 	let dest = words.y + item * words.y_item + first * words.y_row;
 	let live = (end - first) * words.quads;
 	let count = (min(first + words.chunk, words.item_rows) - first) * words.quads;

@@ -27,6 +27,7 @@ struct Words {
 	biases: u32,
 	tiles: u32,
 	first_tile: u32,
+	zero: u32,
 }
 @group(0) @binding(0) var<uniform> words: Words;
 {{if eq .Entry "moments"}}
@@ -39,6 +40,7 @@ struct Words {
 {{end}}
 @group(0) @binding(2) var<storage, read> x: array<f32>;
 {{template "lengths" .}}
+{{template "settled"}}
 {{template "keys"}}
 {{template "column_sums" .}}
 
@@ -93,13 +95,15 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	{{range $i := seq .RowsEach}}
 	sum += v{{$i}};
 	{{end}}
-	let rough = total(vec2<f32>(sum, 0.0), thread).x / max(count, 1.0);
-	var rest = vec2<f32>(0.0);
+	let rough = settled(total(vec2<f32>(sum, 0.0), thread).x / max(count, 1.0));
+	var distances = 0.0;
+	var squares = 0.0;
 	{{range $i := seq .RowsEach}}
 	let d{{$i}} = select(0.0, v{{$i}} - rough, time{{$i}} < live);
-	rest += vec2<f32>(d{{$i}}, d{{$i}} * d{{$i}});
+	distances += d{{$i}};
+	squares = fma(d{{$i}}, d{{$i}}, squares);
 	{{end}}
-	rest = total(rest, thread);
+	let rest = total(vec2<f32>(distances, squares), thread);
 	let fine = rest.x / max(count, 1.0);
 	if (thread < 32u && column < words.columns) {
 		parts[(item * words.chunks + chunk) * words.columns + column] = vec4<f32>(rough, fine, fma(-fine, rest.x, rest.y), count);
@@ -110,11 +114,11 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	var sum = vec2<f32>(0.0);
 	for (var i = thread / 32u; i < words.chunks; i += {{.Down}}u) {
 		let part = parts[here + i * words.columns];
-		sum += vec2<f32>(part.w, part.w * ((part.x - origin) + part.y));
+		sum = vec2<f32>(sum.x + part.w, fma(part.w, (part.x - origin) + part.y, sum.y));
 	}
 	sum = total(sum, thread);
 	let count = max(sum.x, 1.0);
-	let mean = sum.y / count;
+	let mean = settled(sum.y / count);
 	var squares = 0.0;
 	for (var i = thread / 32u; i < words.chunks; i += {{.Down}}u) {
 		let part = parts[here + i * words.columns];
@@ -122,7 +126,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 		squares += fma(part.w * d, d, part.z);
 	}
 	squares = total(vec2<f32>(squares, 0.0), thread).x;
-	let scale = inverseSqrt(squares / count + words.eps);
+	let scale = inverseSqrt(settled(squares / count) + words.eps);
 	let gain = weights[words.gains + channel];
 	{{if .Bias}}
 	let bias = weights[words.biases + channel];

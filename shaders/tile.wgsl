@@ -15,6 +15,8 @@ load_b(column, k) → vec4 of four values of k, zero beyond its end, and
 store(row, column, vec4) for four columns. words has tiles, first_tile, tile_rows,
 tile_columns and steps.
 
+With Fine every sum goes to a Fine one after four products, and words has zero.
+
 With Pooled a row has several sums for each column, one for each of words.turns, and
 stores what gather(column, vec4 so far, vec4 of sums, turn) makes of them; place_a takes
 the turn too.
@@ -85,6 +87,7 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 	{{range $i := seq .Rows}}{{range $j := seq (div $.Columns 4)}}
 	var sum{{$i}}_{{$j}} = vec4<f32>(0.0);
 	{{if $.Long}}var total{{$i}}_{{$j}} = vec4<f32>(0.0);{{end}}
+	{{if $.Fine}}var fine{{$i}}_{{$j}} = Fine(vec4<f32>(0.0), vec4<f32>(0.0));{{end}}
 	{{end}}{{end}}
 	for (var step = 0u; step < words.steps; step++) {
 		workgroupBarrier();
@@ -120,6 +123,10 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 			{{end}}
 			{{range $i := seq $.Rows}}{{range $j := seq (div $.Columns 4)}}
 			sum{{$i}}_{{$j}} = fma(vec4<f32>(a{{quotient $i 4}}.{{lane (mod $i 4)}}), b{{$j}}, sum{{$i}}_{{$j}});
+			{{if and $.Fine (eq (mod $k 4) 3)}}
+			fine{{$i}}_{{$j}} = plus(fine{{$i}}_{{$j}}, sum{{$i}}_{{$j}});
+			sum{{$i}}_{{$j}} = vec4<f32>(0.0);
+			{{end}}
 			{{end}}{{end}}
 		}
 		{{end}}
@@ -144,7 +151,7 @@ fn tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 		let row = corner.x + (down + {{mul (quotient $i 4) (div $.Tile $.Rows)}}u) * 4u + {{mod $i 4}}u;
 		if (row < words.rows) {
 			{{range $j := seq (div $.Columns 4)}}
-			store(row, corner.y + (across + {{mul $j (div $.Tile $.Columns)}}u) * 4u, {{if $.Pooled}}best{{$i}}_{{$j}}{{else}}{{if $.Long}}total{{$i}}_{{$j}} + {{end}}sum{{$i}}_{{$j}}{{end}});
+			store(row, corner.y + (across + {{mul $j (div $.Tile $.Columns)}}u) * 4u, {{if $.Pooled}}best{{$i}}_{{$j}}{{else if $.Fine}}whole(fine{{$i}}_{{$j}}){{else}}{{if $.Long}}total{{$i}}_{{$j}} + {{end}}sum{{$i}}_{{$j}}{{end}});
 			{{end}}
 		}
 	}

@@ -15,7 +15,7 @@ func with(v Values, changes Values) Values {
 // The constants of the plainest variants.
 func linearValues() Values {
 	return Values{
-		"Entry": "tile", "Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Quads": false, "Vectors": false,
+		"Entry": "tile", "Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Fine": false, "Quads": false, "Vectors": false,
 		"Bias": true, "Epilogue": "none", "InPlace": false, "Ragged": false, "Pooled": false, "ScaleBinding": 4, "OutBinding": 3, "BiasBinding": 5,
 		"Width": 8, "FewRows": 1, "RowsEach": 1,
 	}
@@ -23,7 +23,7 @@ func linearValues() Values {
 
 func convValues() Values {
 	return Values{
-		"Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Quads": false, "Vectors": false, "Dense": true, "Reflect": false,
+		"Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Fine": false, "Quads": false, "Vectors": false, "Dense": true, "Reflect": false,
 		"Bias": true, "Epilogue": "relu", "InPlace": false, "Ragged": false, "Pooled": false, "Several": false, "Abs": false, "Lengths": "none", "ScaleBinding": 0, "OutBinding": 3,
 		"BiasBinding": 4, "LengthsBinding": 5, "StatusBinding": 6, "Fault": 1,
 	}
@@ -32,7 +32,7 @@ func convValues() Values {
 func recurrenceValues() Values {
 	return Values{
 		"Lengths": "none", "StateRows": "none", "LengthsBinding": 6, "RowsBinding": 7, "StatusBinding": 8, "HiddenBinding": 9, "Fault": 1,
-		"Items": 1, "Held": 0, "Slices": 1, "Width": 32, "Hidden": 20, "Depth": 32, "Directions": 1, "Finishes": 1, "InWorkgroup": true,
+		"Items": 1, "Held": 0, "Slices": 1, "Width": 32, "Hidden": 20, "Depth": 32, "Directions": 1, "Finishes": 1, "InWorkgroup": true, "Fine": false,
 	}
 }
 
@@ -55,6 +55,7 @@ func Variants() map[string][]Values {
 	for _, entry := range []string{"tile", "few"} {
 		for _, typ := range []string{"F32", "F16", "BF16", "Q8_0"} {
 			add("linear", with(linearValues(), Values{"Entry": entry, "Type": typ}))
+			add("linear", with(linearValues(), Values{"Entry": entry, "Type": typ, "Fine": true, "FewRows": 8, "Width": 16, "RowsEach": 2}))
 			add("linear", with(linearValues(), Values{"Entry": entry, "Type": typ, "Quads": true, "Vectors": true, "Bias": false, "Long": true, "Width": 16, "FewRows": 8, "RowsEach": 2}))
 		}
 		for _, e := range epilogues() {
@@ -89,6 +90,7 @@ func Variants() map[string][]Values {
 		}
 	}
 	add("lstm", with(recurrenceValues(), Values{"InWorkgroup": false}))
+	add("lstm", with(recurrenceValues(), Values{"Fine": true, "Slices": 2, "Items": 2}))
 	add("lstm", with(recurrenceValues(), Values{"InWorkgroup": false, "Slices": 2, "Items": 4, "Finishes": 2}))
 	add("lstm", with(recurrenceValues(), Values{"Slices": 4, "Items": 8, "Finishes": 2, "Held": 8, "Width": 32, "Hidden": 32, "Depth": 32, "Directions": 2}))
 	for _, vectors := range []bool{false, true} {

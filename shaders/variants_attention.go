@@ -15,7 +15,7 @@ func attentionVariants(add func(name string, v Values)) {
 	flags := []bool{false, true}
 	numbers := Values{"Lengths": "none", "LengthsBinding": 5, "KeyNumbers": "none", "KeyNumbersBinding": 6, "StatusBinding": 7, "Fault": 1, "OutBinding": 4}
 	tile := func(i int, v Values) Values {
-		return with(with(attentionTiles()[i], numbers), with(Values{"Source": "rows", "Quads": false, "Banded": false, "Relative": false,
+		return with(with(attentionTiles()[i], numbers), with(Values{"Source": "rows", "Quads": false, "Banded": false, "Relative": false, "Partial": false,
 			"Q2Binding": 8, "PositionsBinding": 9}, v))
 	}
 	split := func(v Values) Values {
@@ -29,6 +29,7 @@ func attentionVariants(add func(name string, v Values)) {
 			add("attention", tile(0, Values{"Source": source, "Quads": banded, "Banded": banded}))
 		}
 		add("attention", tile(1, Values{"Source": source}))
+		add("attention", tile(1, Values{"Source": source, "Partial": true, "Banded": true}))
 	}
 	for _, kind := range []string{"none", "fixed", "device"} {
 		add("attention_split", split(Values{"Lengths": kind, "KeyNumbers": "device", "Few": 8, "Threads": 256, "HeadQuads": 64, "Groups": 4}))
@@ -45,6 +46,7 @@ func attentionVariants(add func(name string, v Values)) {
 	for _, quads := range flags {
 		add("attention", tile(0, Values{"Relative": true, "Quads": quads, "Banded": quads}))
 		add("attention", tile(1, Values{"Relative": true, "Quads": quads}))
+		add("attention", tile(0, Values{"Relative": true, "Partial": true, "Quads": quads}))
 		for _, typ := range []string{"F32", "F16"} {
 			add("cache", Values{"Entry": "append", "Type": typ, "Vectors": quads, "Indexed": true, "AtBinding": 5, "StatusBinding": 6, "Fault": 1, "Beyond": 2})
 			add("cache", Values{"Entry": "append", "Type": typ, "Vectors": quads, "Indexed": false, "AtBinding": 0, "StatusBinding": 5, "Fault": 1, "Beyond": 2})

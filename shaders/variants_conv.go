@@ -3,7 +3,7 @@ package shaders
 // imageValues are the constants of the plainest convolution of images.
 func imageValues(v Values) Values {
 	return with(Values{
-		"Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Quads": false, "Vectors": false, "Channels": 0, "Size": 3,
+		"Type": "F32", "Tile": 32, "Rows": 4, "Columns": 4, "Long": false, "Fine": false, "Quads": false, "Vectors": false, "Channels": 0, "Size": 3,
 		"Residual": false, "Bias": true, "Epilogue": "relu", "InPlace": false, "Ragged": false, "Pooled": false,
 		"ScaleBinding": 0, "OutBinding": 3, "BiasBinding": 4, "ResidualBinding": 5,
 	}, v)
@@ -21,7 +21,7 @@ func convVariants(add func(name string, v Values)) {
 	glu := Values{"Vectors": false, "Normalised": true, "Lengths": "none", "LengthsBinding": 4, "StatusBinding": 5, "Fault": 1, "Epilogue": "silu",
 		"Threads": 64, "Held": 1, "RowsEach": 4, "Taps": 3}
 	for _, vectors := range []bool{false, true} {
-		for _, g := range []Values{{}, {"Threads": 256, "Held": 2}, {"Held": 0, "RowsEach": 1, "Taps": 0}, {"Taps": 0}, {"Normalised": false}} {
+		for _, g := range []Values{{}, {"Threads": 256, "Held": 2}, {"Held": 0, "RowsEach": 1, "Taps": 0}, {"Taps": 0}, {"Normalised": false}, {"Taps": 1}, {"Taps": 1, "RowsEach": 1, "Normalised": false}} {
 			add("convglu", with(glu, with(g, Values{"Vectors": vectors})))
 		}
 		for _, first := range []bool{false, true} {

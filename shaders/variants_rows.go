@@ -67,8 +67,10 @@ func rowVariants(add func(name string, v Values)) {
 		add("norm_group", with(numbers, Values{"Entry": "apply", "Vectors": true, "InPlace": false, "Bias": true,
 			"Threads": 64, "Lanes": 64, "Each": 8, "Groups": 8, "PartsBinding": 3, "XBinding": 2, "WeightsBinding": 4}))
 	}
-	add("pool", Values{"Down": 8})
-	add("pool", Values{"Down": 1})
+	for _, entry := range []string{"stats", "moments", "join"} {
+		add("pool", Values{"Entry": entry, "Down": 8})
+		add("pool", Values{"Entry": entry, "Down": 1})
+	}
 }
 
 // moveVariants adds the kernels that pick, move and count.

@@ -96,7 +96,7 @@ func TestWrongCalls(t *testing.T) {
 		_, err = m.NewSession(c)
 		require.ErrorIs(t, err, pass.ErrInvalid)
 	}
-	require.Zero(t, dev.sessions)
+	require.Zero(t, dev.Sessions())
 	s, err := m.NewSession(SessionConfig{Seconds: 5})
 	require.NoError(t, err)
 	_, err = s.Decode(ctx, Options{})
@@ -118,7 +118,7 @@ func TestWrongCalls(t *testing.T) {
 	}
 	_, err = m.Generate(ctx, Options{}, noise(1, 2000))
 	require.NoError(t, err)
-	require.Equal(t, 2, dev.sessions, "the session of Generate is kept")
+	require.Equal(t, 2, dev.Sessions(), "the session of Generate is kept")
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close())
 	require.NoError(t, (*Model)(nil).Close())
@@ -130,7 +130,7 @@ func TestWrongCalls(t *testing.T) {
 	require.ErrorIs(t, err, pass.ErrClosed)
 	require.NoError(t, s.Close())
 	require.NoError(t, (*Session)(nil).Close())
-	require.Zero(t, dev.sessions)
+	require.Zero(t, dev.Sessions())
 }
 
 func TestSteps(t *testing.T) {

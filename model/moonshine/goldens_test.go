@@ -1,37 +1,18 @@
 package moonshine
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tandem-gpu/tandem/model/goldens"
+	"github.com/tandem-gpu/tandem/model/internal/greedytest"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
 // TestGoldens runs the golden cases of whole networks.
-func TestGoldens(t *testing.T) {
-	folders, err := goldens.Folders(filepath.Join("..", "testdata", "goldens"))
-	require.NoError(t, err)
-	ran := 0
-	for _, dir := range folders {
-		c, err := goldens.Open(dir)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, c.Close()) })
-		if c.Model != "moonshine" {
-			continue
-		}
-		ran++
-		t.Run(c.Name, func(t *testing.T) {
-			onDevices(t, func(t *testing.T, dev pass.Device) {
-				require.NoError(t, c.Check(t.Output(), runGolden(t, c, dev), pass.Exact))
-			})
-		})
-	}
-	require.Positive(t, ran)
-}
+func TestGoldens(t *testing.T) { greedytest.Cases(t, "moonshine", runGolden) }
 
 // goldenModel loads the model of a case, whose sequences nothing ends, and its utterances.
 func goldenModel(t *testing.T, c *goldens.Case, dev pass.Device) (*Model, [][]float32) {
@@ -73,38 +54,13 @@ func runGolden(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results {
 	n := c.Outputs["greedy"].Shape[1] - 1
 	decoded, err := s.Decode(ctx, Options{MaxTokens: n})
 	require.NoError(t, err)
-	var ids []int64
-	prompts := make([][]uint32, batch)
+	sequences := make([][]uint32, batch)
 	for b, d := range decoded {
-		prompts[b] = []uint32{uint32(m.cfg.Start)}
-		ids = append(ids, int64(m.cfg.Start))
+		sequences[b] = []uint32{uint32(m.cfg.Start)}
 		for _, id := range d.IDs {
-			ids = append(ids, int64(id))
+			sequences[b] = append(sequences[b], uint32(id))
 		}
 	}
-	got["greedy"] = ids
-	// The logits of those steps, one at a time, from the caches.
-	require.NoError(t, s.loop.Start(ctx, prompts))
-	best2, values, first3 := make([][]int64, batch), make([][]float32, batch), make([][]float32, batch)
-	for i := range n {
-		next := make([]uint32, batch)
-		for b := range next {
-			next[b] = uint32(ids[b*(n+1)+i])
-		}
-		logits, err := s.loop.Step(ctx, next)
-		require.NoError(t, err)
-		for b, row := range logits {
-			if i < 3 {
-				first3[b] = append(first3[b], row...)
-			}
-			for range 2 {
-				k := slices.Index(row, slices.Max(row))
-				best2[b], values[b] = append(best2[b], int64(k)), append(values[b], row[k])
-				row[k] = -1e30
-			}
-		}
-	}
-	got["greedy_best2_ids"], got["greedy_best2_logits"] = slices.Concat(best2...), slices.Concat(values...)
-	got["greedy_first3_logits"] = slices.Concat(first3...)
+	greedytest.Steps(t, s.loop, sequences, got)
 	return got
 }

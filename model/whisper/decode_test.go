@@ -181,7 +181,7 @@ func TestWrongCalls(t *testing.T) {
 	require.ErrorIs(t, err, pass.ErrInvalid)
 	_, err = m.NewSession(ctx, SessionConfig{Cache: pass.Q8_0})
 	require.ErrorIs(t, err, pass.ErrInvalid)
-	require.Equal(t, 1, dev.sessions, "a session that failed stays open")
+	require.Equal(t, 1, dev.Sessions(), "a session that failed stays open")
 
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close())
@@ -196,5 +196,5 @@ func TestWrongCalls(t *testing.T) {
 	require.ErrorIs(t, err, pass.ErrClosed)
 	require.NoError(t, s.Close())
 	require.NoError(t, (*Session)(nil).Close())
-	require.Zero(t, dev.sessions)
+	require.Zero(t, dev.Sessions())
 }

@@ -1,37 +1,18 @@
 package whisper
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tandem-gpu/tandem/model/goldens"
+	"github.com/tandem-gpu/tandem/model/internal/greedytest"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
 // TestGoldens runs the golden cases of whole networks.
-func TestGoldens(t *testing.T) {
-	folders, err := goldens.Folders(filepath.Join("..", "testdata", "goldens"))
-	require.NoError(t, err)
-	ran := 0
-	for _, dir := range folders {
-		c, err := goldens.Open(dir)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, c.Close()) })
-		if c.Model != "whisper" {
-			continue
-		}
-		ran++
-		t.Run(c.Name, func(t *testing.T) {
-			onDevices(t, func(t *testing.T, dev pass.Device) {
-				require.NoError(t, c.Check(t.Output(), runGolden(t, c, dev), pass.Exact))
-			})
-		})
-	}
-	require.Positive(t, ran)
-}
+func TestGoldens(t *testing.T) { greedytest.Cases(t, "whisper", runGolden) }
 
 func runGolden(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results {
 	ctx := t.Context()
@@ -80,36 +61,12 @@ func runGolden(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results {
 	steps := c.Outputs["greedy"].Shape[1] - 1
 	decoded, err := s.Decode(ctx, Options{Mode: Raw, Prompt: []int{start}, MaxTokens: steps})
 	require.NoError(t, err)
-	var ids []int64
-	for _, d := range decoded {
+	sequences := make([][]uint32, batch)
+	for b, d := range decoded {
 		for _, id := range slices.Concat(d.Prompt, d.IDs) {
-			ids = append(ids, int64(id))
+			sequences[b] = append(sequences[b], uint32(id))
 		}
 	}
-	got["greedy"] = ids
-	// Step by step, from the caches: two steps may not be told apart by their ids alone.
-	require.NoError(t, s.loop.Start(ctx, prompts(decoded)))
-	best2, values := make([][]int64, batch), make([][]float32, batch)
-	first3 := make([][]float32, batch)
-	for i := range steps {
-		next := make([]uint32, batch)
-		for b := range next {
-			next[b] = uint32(ids[b*(steps+1)+i])
-		}
-		logits, err := s.loop.Step(ctx, next)
-		require.NoError(t, err)
-		for b, row := range logits {
-			if i < 3 {
-				first3[b] = append(first3[b], row...)
-			}
-			for range 2 {
-				k := largest(row)
-				best2[b], values[b] = append(best2[b], int64(k)), append(values[b], row[k])
-				row[k] = never
-			}
-		}
-	}
-	got["greedy_best2_ids"], got["greedy_best2_logits"] = slices.Concat(best2...), slices.Concat(values...)
-	got["greedy_first3_logits"] = slices.Concat(first3...)
+	greedytest.Steps(t, s.loop, sequences, got)
 	return got
 }

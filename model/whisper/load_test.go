@@ -44,24 +44,12 @@ func equalFFN() Config {
 	return c
 }
 
-func ggufBytes(t *testing.T, m gguf.Metadata, src undertest.Source) []byte {
-	var tensors []gguf.Tensor
-	for _, name := range src.Names() {
-		x := src[name]
-		x.Name = name
-		tensors = append(tensors, gguf.Of(x))
-	}
-	var b bytes.Buffer
-	require.NoError(t, gguf.Write(&b, m, tensors))
-	return b.Bytes()
-}
-
 func TestFileGivesTheSame(t *testing.T) {
 	t.Parallel()
 	cfg := equalFFN()
 	src := smallWeights(cfg)
 	path := filepath.Join(t.TempDir(), "small.gguf")
-	require.NoError(t, os.WriteFile(path, ggufBytes(t, plainMetadata(cfg), src), 0o600))
+	require.NoError(t, os.WriteFile(path, undertest.GGUF(t, plainMetadata(cfg), src), 0o600))
 	f, err := gguf.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
@@ -108,60 +96,47 @@ func TestLoadRefuses(t *testing.T) {
 	change := func(f func(m gguf.Metadata, src undertest.Source)) []byte {
 		m, src := plainMetadata(cfg), smallWeights(cfg)
 		f(m, src)
-		return ggufBytes(t, m, src)
+		return undertest.GGUF(t, m, src)
 	}
 	reshape := func(src undertest.Source, name string, shape ...int) {
 		src[name] = pass.Float32s(name, make([]float32, pass.Tensor{Shape: shape}.Len()), shape...)
 	}
 	good := change(func(gguf.Metadata, undertest.Source) {})
-	for name, c := range map[string]struct {
-		file []byte
-		want []string
-	}{
-		"architecture":    {change(func(m gguf.Metadata, _ undertest.Source) { m["general.architecture"] = "moonshine" }), []string{`want the architecture whisper, given "moonshine"`}},
-		"no architecture": {change(func(m gguf.Metadata, _ undertest.Source) { delete(m, "general.architecture") }), []string{`no key "general.architecture"`}},
-		"missing key":     {change(func(m gguf.Metadata, _ undertest.Source) { delete(m, "whisper.vocab_size") }), []string{`no key "whisper.vocab_size"`}},
-		"type of a key":   {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.vocab_size"] = "many" }), []string{"want an integer, given string"}},
-		"heads":           {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.encoder.attention.head_count"] = uint32(3) }), []string{"divide the width 16, given 3 heads"}},
-		"huge":            {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.embedding_length"] = uint32(1 << 31) }), []string{"width: want 1 to 65536, given 2147483648"}},
-		"many layers":     {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.decoder.block_count"] = uint32(1000) }), []string{`no tensor "model.decoder.layers.2.self_attn_layer_norm.weight"`}},
-		"token":           {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.token.eot"] = uint32(69) }), []string{"want tokens of the 69 in the vocabulary, given 69"}},
-		"wrong size":      {change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.decoder.context_length"] = uint32(23) }), []string{`"decoder.embed_positions.weight": want shape [23 16], given [24 16]`}},
-		"missing tensor":  {change(func(_ gguf.Metadata, src undertest.Source) { delete(src, tensor) }), []string{`no tensor "` + tensor, "nearest is"}},
-		"shape":           {change(func(_ gguf.Metadata, src undertest.Source) { reshape(src, tensor, 16, 8) }), []string{"k_proj.weight", "want shape [16 16], given [16 8]"}},
-		"type": {change(func(_ gguf.Metadata, src undertest.Source) {
+	bad := map[string]undertest.BadFile{
+		"architecture":    undertest.Bad(change(func(m gguf.Metadata, _ undertest.Source) { m["general.architecture"] = "moonshine" }), `want the architecture whisper, given "moonshine"`),
+		"no architecture": undertest.Bad(change(func(m gguf.Metadata, _ undertest.Source) { delete(m, "general.architecture") }), `no key "general.architecture"`),
+		"missing key":     undertest.Bad(change(func(m gguf.Metadata, _ undertest.Source) { delete(m, "whisper.vocab_size") }), `no key "whisper.vocab_size"`),
+		"type of a key":   undertest.Bad(change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.vocab_size"] = "many" }), "want an integer, given string"),
+		"heads":           undertest.Bad(change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.encoder.attention.head_count"] = uint32(3) }), "divide the width 16, given 3 heads"),
+		"huge":            undertest.Bad(change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.embedding_length"] = uint32(1 << 31) }), "width: want 1 to 65536, given 2147483648"),
+		"many layers":     undertest.Bad(change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.decoder.block_count"] = uint32(1000) }), `no tensor "model.decoder.layers.2.self_attn_layer_norm.weight"`),
+		"token":           undertest.Bad(change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.token.eot"] = uint32(69) }), "want tokens of the 69 in the vocabulary, given 69"),
+		"wrong size":      undertest.Bad(change(func(m gguf.Metadata, _ undertest.Source) { m["whisper.decoder.context_length"] = uint32(23) }), `"decoder.embed_positions.weight": want shape [23 16], given [24 16]`),
+		"missing tensor":  undertest.Bad(change(func(_ gguf.Metadata, src undertest.Source) { delete(src, tensor) }), `no tensor "`+tensor, "nearest is"),
+		"shape":           undertest.Bad(change(func(_ gguf.Metadata, src undertest.Source) { reshape(src, tensor, 16, 8) }), "k_proj.weight", "want shape [16 16], given [16 8]"),
+		"type": undertest.Bad(change(func(_ gguf.Metadata, src undertest.Source) {
 			src[tensor] = pass.Tensor{Type: pass.F16, Shape: []int{16, 16}, Data: bytes.NewReader(make([]byte, 512))}
-		}), []string{"want F16 with k = 16 as part 0, given F32"}},
-		"NaN": {change(func(_ gguf.Metadata, src undertest.Source) {
+		}), "want F16 with k = 16 as part 0, given F32"),
+		"NaN": undertest.Bad(change(func(_ gguf.Metadata, src undertest.Source) {
 			values, err := src[tensor].Float32s()
 			require.NoError(t, err)
 			values[77] = float32(math.NaN())
 			src[tensor] = pass.Float32s(tensor, values, 16, 16)
-		}), []string{"k_proj.weight", "want finite values, given NaN or infinity as element 77"}},
-		"cut in half": {good[:len(good)/2], []string{"gguf: "}},
-		"end cut off": {good[:len(good)-100], []string{"gguf: "}},
-		"empty":       {nil, []string{"gguf: "}},
-		"another":     {[]byte("RIFF\x00\x00\x00\x00WAVEfmt "), []string{"gguf: "}},
-	} {
-		dev := newCounting(t)
-		err := func() error {
-			f, err := gguf.New(bytes.NewReader(c.file), int64(len(c.file)))
-			if err != nil {
-				return err
-			}
-			cfg, err := FromGGUF(f.Metadata())
-			if err != nil {
-				return err
-			}
-			_, err = Load(t.Context(), dev, f, cfg)
-			return err
-		}()
-		require.ErrorIs(t, err, pass.ErrInvalid, name)
-		for _, text := range c.want {
-			require.ErrorContains(t, err, text, name)
-		}
-		require.Zero(t, dev.Held(), name)
+		}), "k_proj.weight", "want finite values, given NaN or infinity as element 77"),
+		"cut in half": undertest.Bad(good[:len(good)/2], "gguf: "),
+		"end cut off": undertest.Bad(good[:len(good)-100], "gguf: "),
+		"empty":       undertest.Bad(nil, "gguf: "),
+		"another":     undertest.Bad([]byte("RIFF\x00\x00\x00\x00WAVEfmt "), "gguf: "),
 	}
+	load := func(dev pass.Device, f *gguf.File) error {
+		cfg, err := FromGGUF(f.Metadata())
+		if err != nil {
+			return err
+		}
+		_, err = Load(t.Context(), dev, f, cfg)
+		return err
+	}
+	undertest.RefusesFiles(t, bad, func() pass.Device { return openCPU(t) }, load)
 	dev := newCounting(t)
 	_, err := Load(t.Context(), dev, nil, cfg)
 	require.ErrorIs(t, err, pass.ErrInvalid)

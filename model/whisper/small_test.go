@@ -108,34 +108,5 @@ func open(t *testing.T, m *Model, cfg SessionConfig) *Session {
 	return s
 }
 
-// counting is a device that counts the params and the sessions on it.
-type counting struct {
-	undertest.Counted
-	sessions int
-}
-
-func newCounting(t *testing.T) *counting {
-	return &counting{Counted: undertest.Counted{Device: openCPU(t)}}
-}
-
-type countedSession struct {
-	pass.Session
-	device *counting
-}
-
-func (c *counting) NewSession(cfg pass.SessionConfig) (pass.Session, error) {
-	s, err := c.Device.NewSession(cfg)
-	if err != nil {
-		return nil, err
-	}
-	c.sessions++
-	return &countedSession{s, c}, nil
-}
-
-func (s *countedSession) Close() error {
-	if s.device != nil {
-		s.device.sessions--
-		s.device = nil
-	}
-	return s.Session.Close()
-}
+// newCounting opens a device that counts what is on it.
+func newCounting(t *testing.T) *undertest.Counted { return &undertest.Counted{Device: openCPU(t)} }

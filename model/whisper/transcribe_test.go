@@ -131,9 +131,9 @@ func TestSessionsAreKept(t *testing.T) {
 	for range 3 {
 		_, err := m.Transcribe(t.Context(), noise(1, 100), Options{MaxTokens: 1})
 		require.NoError(t, err)
-		require.Equal(t, 1, dev.sessions)
+		require.Equal(t, 1, dev.Sessions())
 	}
 	require.NoError(t, m.Close())
-	require.Zero(t, dev.sessions)
+	require.Zero(t, dev.Sessions())
 	require.Zero(t, dev.Held())
 }

@@ -68,7 +68,7 @@ func (f *fuzzer) lookup(x *fuzzValue) {
 	// Both have the same index: an id that is not where it should be is not found.
 	e := pass.Embed{Batch: x.batch, Rows: x.rows, IDRows: held, IDRow: best.ToRow}
 	found := slices.Clone(f.numbers)
-	before := f.words(x.batch, held, farWord)
+	before := f.words(x.batch, held, 1<<30)
 	s := f.addAll(cases.Case{Op: best}, map[string]*fuzzValue{"X": x}, []string{"IDs"}, f.value(pass.U32, x.batch, held, 1))
 	f.update(s, 0, before, "IDs")
 	for _, number := range found {

@@ -192,12 +192,16 @@ func TestFaultsOfHardwareAreFound(t *testing.T) { findFaults(t, hardwareFaults, 
 func TestFaultsOfSessionsAreFound(t *testing.T) { findFaults(t, sessionFaults, newWrapped) }
 
 func findFaults(t *testing.T, faults []guarded, open func(fault string) pass.Device) {
+	silent := map[string]bool{} // checks that were silent without a fault
 	for _, row := range faults {
 		t.Run(row.fault+" "+row.check, func(t *testing.T) {
 			if row.check == "allocs" && raceEnabled {
 				t.Skip("allocations are not counted under the race detector")
 			}
-			require.Empty(t, runCheck(t, row.check, func(testing.TB) pass.Device { return open("") }))
+			if !silent[row.check] {
+				require.Empty(t, runCheck(t, row.check, func(testing.TB) pass.Device { return open("") }))
+				silent[row.check] = true
+			}
 			require.Contains(t, runCheck(t, row.check, func(testing.TB) pass.Device { return open(row.fault) }), row.says)
 		})
 	}
