@@ -110,6 +110,9 @@ func (c Config) resolve() (Config, error) {
 	if c.MemoryBudget < 0 || c.Watchdog < 0 {
 		return c, fmt.Errorf("MemoryBudget, Watchdog: want at least 0, given %d, %v: %w", c.MemoryBudget, c.Watchdog, pass.ErrInvalid)
 	}
+	if p := c.Profile; p.Capability < 0 || p.SMs < 0 || p.SharedMemory < 0 {
+		return c, fmt.Errorf("Profile: want at least 0, given %+v: %w", p, pass.ErrInvalid)
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

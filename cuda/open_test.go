@@ -89,6 +89,11 @@ func TestOpenRefusesNonsense(t *testing.T) {
 	require.ErrorIs(t, err, pass.ErrInvalid)
 	_, err = Open(t.Context(), Config{Watchdog: -1})
 	require.ErrorIs(t, err, pass.ErrInvalid)
+	for _, p := range []Profile{{Capability: -1}, {SMs: -1}, {SharedMemory: -1}} {
+		_, err = Open(t.Context(), Config{Profile: p})
+		require.ErrorIs(t, err, pass.ErrInvalid)
+		require.ErrorContains(t, err, "Profile")
+	}
 }
 
 func TestDeviceIsFoundByAnyName(t *testing.T) {
