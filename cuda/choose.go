@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/tune"
@@ -34,6 +35,15 @@ type Boundary struct {
 // Different ways give results that differ within tolerance, so that two runs have the same
 // bits only with the same tune file.
 func (c *compiler) choose(boundary, rule string, names ...string) (name, evidence string) {
+	key := strings.Join(append([]string{boundary}, names...), "\x00")
+	if was, ok := c.chosen[key]; ok { // whatever is forced meanwhile: scratch was laid out for it
+		return was[0], was[1]
+	}
+	defer func() {
+		if c.chosen != nil {
+			c.chosen[key] = [2]string{name, evidence}
+		}
+	}()
 	h := &c.d.choices
 	name, evidence = names[0], "by rule, not measured here: "+rule
 	if pin, ok := h.table[boundary]; ok && slices.Contains(names, pin.Choice) {

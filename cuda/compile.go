@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"unsafe"
@@ -12,24 +13,25 @@ import (
 )
 
 // A compiler turns the ops of one plan into launches. The file of each op family has its
-// method: gemm in linear.go, conv1d in conv1d.go, and so on. Addresses are final: the
-// workspace of a stream never moves. A plan is compiled twice, first to learn how much
-// scratch its steps need.
+// method: gemm in linear.go, conv1d in conv1d.go, and so on. Addresses are final; should
+// the workspace move, the plan is compiled anew. It is compiled twice anyhow, first to learn
+// how much scratch its steps need.
 type compiler struct {
 	d        *device
 	plan     *backend.Plan
-	arena    driver.Pointer // of the stream
-	offsets  []int          // of the temporaries in the arena, in elements
-	inputs   map[int]int    // offsets of the inputs, which lie apart
-	stop     func() error   // says why to give up, if there is a reason
-	index    int            // of the step being compiled
+	arena    driver.Pointer  // of the stream
+	offsets  []int           // of the temporaries in the arena, in elements
+	inputs   map[int]int     // offsets of the inputs, which lie apart
+	ctx      context.Context // of the call that compiles
+	index    int             // of the step being compiled
 	step     pass.Checked
 	fast     bool // the math of the step: Fast, and it does not demand Exact
 	scratch  scratch
 	launches []launch
-	constant map[string]*memory // fixed words, by their bytes
-	held     []*memory          // owned by the program
-	watched  bool               // a launch may set the status word
+	constant map[string]*memory   // fixed words, by their bytes
+	held     []*memory            // owned by the program
+	watched  bool                 // a launch may set the status word
+	chosen   map[string][2]string // what choose said, and why
 }
 
 // A launch is one run of a kernel as a family describes it.
@@ -278,10 +280,8 @@ func run[A any](k *call, args A, g grid, shared int, cost pass.Cost) error {
 // compile turns all steps into launches.
 func (c *compiler) compile() error {
 	for i, step := range c.plan.Steps {
-		if c.stop != nil {
-			if err := c.stop(); err != nil {
-				return err
-			}
+		if err := context.Cause(c.ctx); err != nil {
+			return err
 		}
 		c.index, c.step, c.scratch.next = i, step, 0
 		c.fast = c.plan.Math == pass.Fast && !demandsExact(step.Op)

@@ -76,7 +76,7 @@ func (c *compiler) conv1dDirect(op pass.Conv1D, p *convParam, why string, cost p
 // conv1dTiles emits a Conv1D as a product on tensor cores, whose rows are windows that
 // overlap in the prepared input. What is pooled passes through scratch.
 func (c *compiler) conv1dTiles(op pass.Conv1D, p *convParam, l convLayout, cost pass.Cost) error {
-	w, err := p.rows(context.Background(), l, !c.fast)
+	w, err := p.rows(c.ctx, l, !c.fast)
 	if err != nil {
 		return err
 	}

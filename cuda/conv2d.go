@@ -102,7 +102,7 @@ func imageDown(op pass.Conv2D) int {
 
 // conv2dImage emits a Conv2D as one launch on tensor cores.
 func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, shape kernels.ConvImageShape, why string, cost pass.Cost) error {
-	w, err := p.rows(context.Background(), l, !c.fast)
+	w, err := p.rows(c.ctx, l, !c.fast)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (c *compiler) conv2dImage(op pass.Conv2D, p *convParam, l convLayout, shape
 // conv2dTiles emits a Conv2D as a product on tensor cores, whose rows are windows that
 // overlap in the prepared image: of three pixels in each of three lines, or one pixel.
 func (c *compiler) conv2dTiles(op pass.Conv2D, p *convParam, l convLayout, width int, cost pass.Cost) error {
-	w, err := p.rows(context.Background(), l, !c.fast)
+	w, err := p.rows(c.ctx, l, !c.fast)
 	if err != nil {
 		return err
 	}

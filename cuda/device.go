@@ -28,7 +28,7 @@ type device struct {
 	trace      func(Trace)
 	log        *slog.Logger
 	ledger     ledger
-	staging    staging
+	staging    *staging
 	loads      driver.Stream // of transfers
 
 	mu   sync.Mutex // of immediately
@@ -176,7 +176,10 @@ func (d *device) until(limit time.Duration, done func() (bool, error)) error {
 func (d *device) immediately(ctx context.Context, f func(c *compiler) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c := &compiler{d: d, plan: &backend.Plan{}, constant: map[string]*memory{}}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	c := &compiler{d: d, ctx: ctx, plan: &backend.Plan{}, constant: map[string]*memory{}}
 	c.step = pass.Checked{Op: pass.Fill{}}
 	defer func() {
 		for _, m := range c.held {
@@ -194,19 +197,33 @@ func (d *device) immediately(ctx context.Context, f func(c *compiler) error) err
 		}
 		return nil
 	})
-	if wait := d.settle(d.loads); err == nil {
+	if wait := d.settle(d.loads, d.watchdog); err == nil {
 		err = wait
 	}
 	return err
 }
 
-// settle waits until the work of a stream is done.
-func (d *device) settle(s driver.Stream) error {
-	return d.until(d.watchdog, func() (done bool, err error) {
-		err = d.do(func() error {
-			done, err = d.drv.Query(s)
+// settle waits until what a stream has been given so far is done, at most for limit. It
+// does not ask for an empty stream, since others may go on to fill it.
+func (d *device) settle(s driver.Stream, limit time.Duration) error {
+	var e driver.Event
+	err := d.do(func() (err error) {
+		if e, err = d.drv.CreateEvent(); err != nil {
 			return err
-		})
-		return done, err
+		}
+		return d.drv.Record(e, s)
 	})
+	if err == nil {
+		err = d.until(limit, func() (done bool, err error) {
+			err = d.do(func() error {
+				done, err = d.drv.QueryEvent(e)
+				return err
+			})
+			return done, err
+		})
+	}
+	if e != 0 {
+		d.do(func() error { return d.drv.DestroyEvent(e) })
+	}
+	return err
 }

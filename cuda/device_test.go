@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -163,6 +164,10 @@ func TestWorkspaceGrows(t *testing.T) {
 // Errors of any call of the driver come out, once, and nothing is left behind.
 func TestEveryCallMayFail(t *testing.T) {
 	t.Parallel()
+	calls := []string{
+		"CreateStream", "PriorityRange", "Alloc", "HostAlloc", "CopyToDevice", "CopyToHost", "CreateEvent", "Record", "QueryEvent",
+		"Set32", "Granularity", "Reserve", "Create", "Map", "LoadModule", "Function", "CreateGraph", "AddKernel", "Instantiate", "LaunchGraph",
+	}
 	work := func(drv *drivertest.Driver, fail func()) error {
 		dev, err := hosted(t, drv, Config{})
 		if err != nil {
@@ -181,36 +186,41 @@ func TestEveryCallMayFail(t *testing.T) {
 		if err := ses.Write(t.Context(), x.View(), make([]float32, 10)); err != nil {
 			return err
 		}
+		var in pass.Input
 		rec, err := ses.Record(t.Context(), pass.RecordOptions{}, func(p pass.Pass) {
-			in := p.Input(pass.F32, 4)
+			in = p.Input(pass.F32, 4)
 			p.Do(pass.Copy{From: in.View(), To: x.View(), Rows: 1, Cols: 4})
 			p.Output(x.View(), 10)
 			p.Do(pass.Fill{To: x.At(4), Rows: 1, Cols: 6})
-			_ = in
 		})
 		if err != nil {
 			return err
 		}
-		return errors.Join(rec.Close(), ses.Read(t.Context(), x.View(), make([]float32, 10)))
+		_, err = rec.Run(t.Context(), in.F32(make([]float32, 4)))
+		return errors.Join(err, rec.Close(), ses.Read(t.Context(), x.View(), make([]float32, 10)))
 	}
-	drv := drivertest.New(drivertest.Config{})
-	require.NoError(t, work(drv, func() {}))
-	for _, call := range []string{
-		"CreateStream", "PriorityRange", "Alloc", "HostAlloc", "CopyToDevice", "CopyToHost", "CreateEvent", "Record", "QueryEvent", "Query",
-		"Set32", "Granularity", "Reserve", "Create", "Map", "LoadModule", "Function", "CreateGraph", "AddKernel", "Instantiate",
-	} {
-		for _, code := range []int{driver.OutOfMemory, driver.InvalidValue, driver.IllegalAddress} {
-			drv := drivertest.New(drivertest.Config{})
-			before := 0
-			err := work(drv, func() { before = drv.Calls(call); drv.Fail(call, 1, code) })
-			require.Greater(t, drv.Calls(call), before, call)
-			require.Error(t, err, call)
-			var cause *driver.Error
-			require.ErrorAs(t, err, &cause, call)
-			require.Equal(t, code, cause.Code, call)
-			require.Equal(t, code == driver.OutOfMemory, errors.Is(err, pass.ErrOutOfMemory), call)
-			require.Equal(t, code == driver.IllegalAddress, errors.Is(err, pass.ErrDeviceLost), call)
-			require.Empty(t, drv.Leaks(), "%s %d", call, code)
+	good, opened := drivertest.New(drivertest.Config{}), map[string]int{}
+	require.NoError(t, work(good, func() {
+		for _, call := range calls {
+			opened[call] = good.Calls(call)
+		}
+	}))
+	for _, call := range calls {
+		times := good.Calls(call) - opened[call]
+		require.Positive(t, times, call)
+		for n := range times {
+			for _, code := range []int{driver.OutOfMemory, driver.InvalidValue, driver.IllegalAddress} {
+				drv := drivertest.New(drivertest.Config{})
+				err := work(drv, func() { drv.Fail(call, n+1, code) })
+				name := fmt.Sprintf("%s, time %d of %d, code %d", call, n+1, times, code)
+				require.Error(t, err, name)
+				var cause *driver.Error
+				require.ErrorAs(t, err, &cause, name)
+				require.Equal(t, code, cause.Code, name)
+				require.Equal(t, code == driver.OutOfMemory, errors.Is(err, pass.ErrOutOfMemory), name)
+				require.Equal(t, code == driver.IllegalAddress, errors.Is(err, pass.ErrDeviceLost), name)
+				require.Empty(t, drv.Leaks(), name)
+			}
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
@@ -117,7 +116,7 @@ func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
 	if m.batch*m.rows <= fewRows {
 		return c.few(m, cost)
 	}
-	w, err := m.p.halves(context.Background(), !c.fast)
+	w, err := m.p.halves(c.ctx, !c.fast)
 	if err != nil {
 		return err
 	}

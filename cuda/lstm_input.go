@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/tandem-gpu/tandem/cuda/kernels"
@@ -45,7 +44,7 @@ func (r *recurrence) product(s stretch, in rowsIn, time, direction, directions i
 	if err != nil {
 		return err
 	}
-	right, err := w.input.halves(context.Background(), !c.fast)
+	right, err := w.input.halves(c.ctx, !c.fast)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -76,11 +77,11 @@ func (d *device) zero(label string, bytes int) (*memory, error) {
 	}
 	err = d.do(func() error { return d.drv.Set32(m.at, 0, uint64(m.bytes/4), d.loads) })
 	if err == nil {
-		err = d.settle(d.loads)
+		err = d.settle(d.loads, d.watchdog)
 	}
 	if err != nil {
 		m.Free()
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", label, err)
 	}
 	return m, nil
 }
@@ -103,7 +104,7 @@ func (d *device) upload(label string, b []byte) (*memory, error) {
 // first byte being number from. While one piece travels the next is made.
 func (d *device) fill(ctx context.Context, m *memory, at int, next func(dst []byte, from int) error, bytes int) error {
 	var busy *pinned
-	defer func() { d.staging.put(busy) }()
+	defer func() { d.release(busy) }()
 	for from := 0; from < bytes; from += stagingBytes {
 		p, err := d.another(ctx, busy)
 		if err != nil {
@@ -113,26 +114,33 @@ func (d *device) fill(ctx context.Context, m *memory, at int, next func(dst []by
 			busy = nil
 		}
 		part := p.data[:min(stagingBytes, bytes-from)]
-		if err = next(part, from); err == nil {
-			err = d.do(func() error {
-				if err := d.drv.CopyToDevice(m.at+driver.Pointer(at+from), p.at, uint64(len(part)), d.loads); err != nil {
-					return err
-				}
-				return d.drv.Record(p.moved, d.loads)
+		if err = produce(next, part, from); err == nil {
+			err = d.move(p, func() error {
+				return d.drv.CopyToDevice(m.at+driver.Pointer(at+from), p.at, uint64(len(part)), d.loads)
 			})
 		}
+		if err == nil {
+			err = d.arrive(busy)
+		}
 		if err != nil {
-			d.staging.put(p)
+			d.release(p)
 			return err
 		}
-		if err := d.arrive(busy); err != nil {
-			d.staging.put(p)
-			return err
-		}
-		d.staging.put(busy)
+		d.release(busy)
 		busy = p
 	}
 	return d.arrive(busy)
+}
+
+// produce calls what makes the contents of memory. It may run code of the caller, whose
+// panic must not take a staging buffer with it.
+func produce(next func(dst []byte, from int) error, dst []byte, from int) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic while bytes from %d on were read: %v: %w", from, p, pass.ErrInvalid)
+		}
+	}()
+	return next(dst, from)
 }
 
 // another returns a staging buffer to fill while the one in use travels: if there is none,
@@ -152,7 +160,10 @@ func (d *device) another(ctx context.Context, busy *pinned) (*pinned, error) {
 		}
 		return d.staging.make(d)
 	default:
-		return busy, d.arrive(busy)
+		if err := d.arrive(busy); err != nil {
+			return nil, err
+		}
+		return busy, nil
 	}
 }
 
@@ -162,14 +173,14 @@ func (d *device) fetch(ctx context.Context, dst []byte, m *memory, at int) error
 	if err != nil {
 		return err
 	}
-	defer d.staging.put(p)
+	defer d.release(p)
 	for len(dst) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n := min(len(dst), stagingBytes)
-		err := d.do(func() error {
-			if err := d.drv.CopyToHost(p.at, m.at+driver.Pointer(at), uint64(n), d.loads); err != nil {
-				return err
-			}
-			return d.drv.Record(p.moved, d.loads)
+		err := d.move(p, func() error {
+			return d.drv.CopyToHost(p.at, m.at+driver.Pointer(at), uint64(n), d.loads)
 		})
 		if err == nil {
 			err = d.arrive(p)
@@ -179,25 +190,54 @@ func (d *device) fetch(ctx context.Context, dst []byte, m *memory, at int) error
 		}
 		copy(dst, p.data[:n])
 		dst, at = dst[n:], at+n
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
+// move starts a copy to or from a staging buffer.
+func (d *device) move(p *pinned, start func() error) error {
+	p.state = moving
+	err := d.do(func() error {
+		if err := start(); err != nil {
+			return err
+		}
+		return d.drv.Record(p.moved, d.loads)
+	})
+	if err != nil {
+		p.state = stuck // the copy may be under way, without an event behind it
+	}
+	return err
+}
+
 // arrive waits until what a staging buffer was last used for is done.
 func (d *device) arrive(p *pinned) error {
-	if p == nil {
+	if p == nil || p.state == still {
 		return nil
 	}
-	return d.until(d.watchdog, func() (done bool, err error) {
+	err := d.until(d.watchdog, func() (done bool, err error) {
 		err = d.do(func() error {
 			done, err = d.drv.QueryEvent(p.moved)
 			return err
 		})
 		return done, err
 	})
+	p.state = still
+	if err != nil {
+		p.state = stuck
+	}
+	return err
+}
+
+// release takes a staging buffer back, once nothing travels through it. One of which that
+// cannot be said is set aside: the device may yet read it or write to it.
+func (d *device) release(p *pinned) {
+	switch {
+	case p == nil:
+	case p.state == stuck || d.arrive(p) != nil:
+		d.staging.lose(p)
+	default:
+		d.staging.idle <- p
+	}
 }
 
 // Pieces in which transfers go, and how many may be under way on a device.
@@ -210,16 +250,29 @@ const (
 type pinned struct {
 	at    uintptr
 	data  []byte
-	moved driver.Event
+	moved driver.Event // behind the last copy
+	state motion
 }
+
+// A motion says what the device does with page-locked memory.
+type motion int
+
+const (
+	still  motion = iota // nothing
+	moving               // a copy, until the event
+	stuck                // nobody knows: a copy failed, or did not end in time
+)
 
 // staging is the page-locked buffers through which a device's transfers go.
 type staging struct {
 	idle chan *pinned // nil entries have not been made
+
+	mu   sync.Mutex
+	lost []*pinned // that nobody may use any more
 }
 
-func newStaging() staging {
-	s := staging{idle: make(chan *pinned, stagingBuffers)}
+func newStaging() *staging {
+	s := &staging{idle: make(chan *pinned, stagingBuffers)}
 	for range stagingBuffers {
 		s.idle <- nil
 	}
@@ -263,16 +316,22 @@ func (s *staging) make(d *device) (*pinned, error) {
 	return p, nil
 }
 
-func (s *staging) put(p *pinned) {
-	if p != nil {
-		s.idle <- p
-	}
+// lose sets a buffer aside until the device closes. Another is made in its place.
+func (s *staging) lose(p *pinned) {
+	s.mu.Lock()
+	s.lost = append(s.lost, p)
+	s.mu.Unlock()
+	s.idle <- nil
 }
 
-// free gives the memory up. No transfer is under way.
+// free gives the memory up. Nobody moves anything any more.
 func (s *staging) free(drv driver.Driver) {
+	all := s.lost
 	for range stagingBuffers {
-		if p := <-s.idle; p != nil {
+		all = append(all, <-s.idle)
+	}
+	for _, p := range all {
+		if p != nil {
 			drv.DestroyEvent(p.moved)
 			drv.HostFree(p.at)
 		}

@@ -20,10 +20,12 @@ type program struct {
 	held     []*memory
 	watched  bool
 
+	chosen     map[string][2]string // by the compiler
 	segments   []segment
 	pieces     []pass.Cost
-	generation int // of the arena
-	bytes      int // of the arena
+	base       driver.Pointer // of the arena, as the graphs know it
+	generation int            // of the arena
+	bytes      int            // of the arena
 	inputs     map[int]int
 	offsets    []int
 	upload     int // bytes that go up with each run: head and inputs
@@ -48,9 +50,12 @@ func (p *program) compile(ctx context.Context) error {
 		p.counted = true
 		s.programs++
 	}
+	if p.chosen == nil {
+		p.chosen = map[string][2]string{}
+	}
 	c := &compiler{
-		d: s.d, plan: p.plan, arena: s.arena.at, offsets: make([]int, len(p.plan.Temps)),
-		stop: func() error { return context.Cause(ctx) }, constant: map[string]*memory{},
+		d: s.d, ctx: ctx, plan: p.plan, arena: s.arena.at, offsets: make([]int, len(p.plan.Temps)),
+		constant: map[string]*memory{}, chosen: p.chosen,
 	}
 	defer func() { p.held = append(p.held, c.held...) }()
 	c.scratch.dry = true
@@ -68,7 +73,7 @@ func (p *program) compile(ctx context.Context) error {
 		return err
 	}
 	p.launches, p.watched, p.offsets, p.inputs = c.launches, c.watched, offsets, inputs
-	p.generation, p.bytes = s.arena.generation, bytes
+	p.base, p.bytes = s.arena.at, bytes
 	p.upload = inputsAt
 	for _, i := range p.plan.Inputs {
 		p.upload = max(p.upload, 4*(inputs[i]+p.plan.Temps[i].Len))
@@ -78,7 +83,11 @@ func (p *program) compile(ctx context.Context) error {
 		p.download += 4 * o.Len
 	}
 	p.cut()
-	return p.instantiate()
+	if err := p.instantiate(); err != nil {
+		return err
+	}
+	p.generation = s.arena.generation // not before: without graphs nothing may be submitted
+	return nil
 }
 
 // A graph holds about this much work, by the device's rate: so much that what launching
@@ -161,15 +170,15 @@ func (l *launch) driver() driver.Launch {
 // Pieces implements backend.Program: each segment is one.
 func (p *program) Pieces() []pass.Cost { return p.pieces }
 
-// memory returns where a buffer of the plan lies.
+// at returns where an element of a buffer of the plan lies.
 func (p *program) at(place backend.Place, element int) driver.Pointer {
 	if place.State {
 		return p.plan.States[place.Index].(*memory).at + driver.Pointer(4*element)
 	}
 	if at, ok := p.inputs[place.Index]; ok {
-		return p.s.arena.at + driver.Pointer(4*(at+element))
+		return p.base + driver.Pointer(4*(at+element))
 	}
-	return p.s.arena.at + driver.Pointer(4*(p.offsets[place.Index]+element))
+	return p.base + driver.Pointer(4*(p.offsets[place.Index]+element))
 }
 
 // drop gives up the graphs and what the launches use.
@@ -192,6 +201,7 @@ func (p *program) drop() {
 
 // Free implements backend.Program.
 func (p *program) Free() {
+	p.s.quiet()
 	p.drop()
 	for _, b := range p.blocks {
 		b.free(p.s.d)

@@ -23,6 +23,7 @@ type stream struct {
 	arena    *arena
 	programs int
 	inFlight atomic.Int32 // parts
+	adrift   atomic.Bool  // a part was given up, of which work may be under way
 }
 
 func newStream(d *device, cfg pass.SessionConfig) (*stream, error) {
@@ -79,16 +80,33 @@ func (s *stream) Read(ctx context.Context, m backend.Memory, offset int, data []
 }
 
 // Compile implements backend.Stream.
-func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (backend.Program, error) {
+func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (_ backend.Program, err error) {
 	if err := s.d.gone(); err != nil {
 		return nil, err
 	}
 	p := &program{s: s, plan: plan}
+	done := false
+	defer func() {
+		if !done { // with an error, or a panic
+			p.Free()
+		}
+	}()
 	if err := p.compile(ctx); err != nil {
-		p.Free()
 		return nil, err
 	}
+	done = true
 	return p, nil
+}
+
+// quiet waits for work that was given up, since memory and graphs that it uses are about to
+// go. What never ends is left to the driver, which waits for it where it must.
+func (s *stream) quiet() {
+	if !s.adrift.Swap(false) || s.d.gone() != nil {
+		return
+	}
+	if err := s.d.settle(s.queue, s.d.watchdog); err != nil && s.d.gone() == nil {
+		s.d.log.Warn("cuda: work that was given up has not ended", "error", err)
+	}
 }
 
 // place lays out the memory of a plan whose steps need scratch of the given sizes, and
@@ -138,6 +156,7 @@ func (s *stream) leave() {
 
 // Close implements backend.Stream.
 func (s *stream) Close() error {
+	s.quiet()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := errors.Join(

@@ -83,15 +83,21 @@ func (p *program) Submit(job *backend.Job, from, to int) (backend.Ticket, error)
 	p.s.inFlight.Add(1)
 	if err := d.do(t.begin); err != nil {
 		p.s.inFlight.Add(-1)
+		t.forget()
+		p.s.adrift.Store(true)
 		p.s.marks.lose(t)
 		return nil, err
 	}
 	return t, nil
 }
 
-// renew compiles anew if the workspace has moved.
+// renew compiles anew if the workspace has moved. One that cannot move is not asked, since
+// its lock may be held by a Compile that takes long.
 func (p *program) renew() error {
 	s := p.s
+	if s.arena.reserved > 0 {
+		return nil
+	}
 	s.mu.Lock()
 	moved := p.generation != s.arena.generation
 	if s.inFlight.Load() == 0 {
@@ -143,7 +149,7 @@ func newTicket(at uintptr) *ticket {
 // submit puts the part into the queue. It runs on the thread of the context.
 func (t *ticket) submit() error {
 	p, drv, queue := t.p, t.p.s.d.drv, t.p.s.queue
-	arena := p.s.arena.at
+	arena := p.base
 	if t.from == 0 {
 		if err := drv.CopyToDevice(arena, t.block.at, uint64(p.upload), queue); err != nil {
 			return err
@@ -201,8 +207,31 @@ func (t *ticket) launch(launches []launch) error {
 // Wait implements backend.Ticket.
 func (t *ticket) Wait() error {
 	p := t.p
-	d := p.s.d
-	err := d.until(t.limit, t.poll)
+	err := t.end()
+	t.forget()
+	if err != nil {
+		p.failed = t.serial
+		err = fmt.Errorf("%s: %w", t, err)
+	}
+	p.s.inFlight.Add(-1)
+	if err == nil || t.here() {
+		p.s.marks.put(t)
+	} else {
+		p.s.adrift.Store(true)
+		p.s.marks.lose(t) // the device may still write to it
+	}
+	return err
+}
+
+// end waits until the part has ended, and takes what it brings.
+func (t *ticket) end() (err error) {
+	defer func() {
+		if r := recover(); r != nil { // of Config.Trace, say
+			err = fmt.Errorf("panic: %v: %w", r, pass.ErrInvalid)
+		}
+	}()
+	p := t.p
+	err = p.s.d.until(t.limit, t.poll)
 	if err == nil {
 		err = t.status()
 	}
@@ -216,17 +245,22 @@ func (t *ticket) Wait() error {
 	if err == nil && t.spans != nil {
 		err = t.report()
 	}
-	if err != nil {
-		p.failed = t.serial
-		err = fmt.Errorf("%s: %w", t, err)
-	}
-	p.s.inFlight.Add(-1)
-	if err == nil || t.here() {
-		p.s.marks.put(t)
-	} else {
-		p.s.marks.lose(t) // the device may still write to it
-	}
 	return err
+}
+
+// forget gives up the events of a traced part.
+func (t *ticket) forget() {
+	if t.spans == nil {
+		return
+	}
+	d := t.p.s.d
+	d.do(func() error {
+		for _, e := range t.spans {
+			d.drv.DestroyEvent(e)
+		}
+		return nil
+	})
+	t.spans = nil
 }
 
 // here reports whether the mark has arrived.
@@ -312,6 +346,9 @@ func deviceNumbers(op pass.Op) string {
 // String names the part.
 func (t *ticket) String() string {
 	p := t.p
+	if t.to > len(p.segments) {
+		return "part" // its program could not be compiled anew
+	}
 	first, last := p.segments[t.from].from, p.segments[t.to-1].to
 	if first == last {
 		return "part without ops"
@@ -338,12 +375,8 @@ func (t *ticket) report() error {
 			}
 			k++
 		}
-		for _, e := range t.spans {
-			d.drv.DestroyEvent(e)
-		}
 		return nil
 	})
-	t.spans = nil
 	if err == nil {
 		d.trace(trace)
 	}
