@@ -103,7 +103,7 @@ func (c *compiler) words(w []uint32) (region, error) {
 	m, ok := c.constant[key]
 	if !ok {
 		var err error
-		if m, err = c.d.upload("constants", []byte(key)); err != nil {
+		if m, err = c.d.upload(c.ctx, "constants", []byte(key)); err != nil {
 			return region{}, err
 		}
 		c.constant[key] = m

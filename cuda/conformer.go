@@ -21,14 +21,14 @@ type channelParam struct {
 func (p *channelParam) Free() { p.values.Free() }
 
 // uploadChannels makes a channelParam of rows, of which those that are nil are zeros.
-func (d *device) uploadChannels(label string, channels int, rows [][]float32) (backend.Memory, error) {
+func (d *device) uploadChannels(ctx context.Context, label string, channels int, rows [][]float32) (backend.Memory, error) {
 	p := &channelParam{stride: roundUp(channels, 4)}
 	all := make([]float32, len(rows)*p.stride)
 	for i, row := range rows {
 		copy(all[i*p.stride:], row)
 	}
 	var err error
-	if p.values, err = d.upload(label, float32Bytes(all)); err != nil {
+	if p.values, err = d.upload(ctx, label, float32Bytes(all)); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -51,16 +51,16 @@ func turned(t pass.Tensor, channels, taps int) ([][]float32, error) {
 }
 
 // loadConvGLU lays out taps, bias, gain and shift.
-func (d *device) loadConvGLU(_ context.Context, w pass.ConvGLUWeights, s pass.ConvGLUShape) (backend.Memory, error) {
+func (d *device) loadConvGLU(ctx context.Context, w pass.ConvGLUWeights, s pass.ConvGLUShape) (backend.Memory, error) {
 	rows, err := turned(w.Weight, s.Channels, s.Kernel)
 	if err != nil {
 		return nil, err
 	}
-	return d.uploadChannels(w.Name, s.Channels, append(rows, w.Bias, w.Gain, w.Shift))
+	return d.uploadChannels(ctx, w.Name, s.Channels, append(rows, w.Bias, w.Gain, w.Shift))
 }
 
 // loadDepthwise lays out nine taps and a bias, then those of the convolution before.
-func (d *device) loadDepthwise(_ context.Context, w pass.DepthwiseWeights, s pass.DepthwiseShape) (backend.Memory, error) {
+func (d *device) loadDepthwise(ctx context.Context, w pass.DepthwiseWeights, s pass.DepthwiseShape) (backend.Memory, error) {
 	rows, err := turned(w.Weight, s.Channels, 9)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (d *device) loadDepthwise(_ context.Context, w pass.DepthwiseWeights, s pas
 		}
 		rows = append(append(rows, first...), w.FirstBias)
 	}
-	return d.uploadChannels(w.Name, s.Channels, rows)
+	return d.uploadChannels(ctx, w.Name, s.Channels, rows)
 }
 
 // A gluChoice is the tile of a ConvGLU.

@@ -71,7 +71,7 @@ func (d *device) loadConv(ctx context.Context, name string, t pass.Tensor, out, 
 
 func (p *convParam) load(ctx context.Context, t pass.Tensor, bias []float32) (err error) {
 	if bias != nil {
-		if p.bias, err = p.d.upload(p.name+" bias", float32Bytes(bias)); err != nil {
+		if p.bias, err = p.d.upload(ctx, p.name+" bias", float32Bytes(bias)); err != nil {
 			return err
 		}
 	}

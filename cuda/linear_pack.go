@@ -41,7 +41,7 @@ func (p *linearParam) load(ctx context.Context, w pass.LinearWeights) error {
 		values = values[:p.shape.N]
 	}
 	var err error
-	p.bias, err = p.d.upload(w.Name+" bias", bytesOf(appendBits(values, w.Dual)))
+	p.bias, err = p.d.upload(ctx, w.Name+" bias", bytesOf(appendBits(values, w.Dual)))
 	return err
 }
 

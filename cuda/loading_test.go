@@ -2,8 +2,10 @@ package cuda
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -103,6 +105,40 @@ func TestEveryLoadMayFail(t *testing.T) {
 		failures(t, name, false, loadingCalls, func(dev pass.Device) (func() error, error) {
 			return func() error { _, err := dev.Load(t.Context(), w); return err }, nil
 		})
+	}
+}
+
+// calling is weights that end the call's context while they are read.
+type calling struct {
+	io.ReaderAt
+	cancel context.CancelFunc
+}
+
+func (c calling) ReadAt(b []byte, at int64) (int, error) {
+	c.cancel()
+	return c.ReaderAt.ReadAt(b, at)
+}
+
+// A load whose context ends while it reads does not go on.
+func TestLoadsHearTheirContext(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, drivertest.Config{}, Config{}, 64)
+	tensor := func(cancel context.CancelFunc, shape ...int) pass.Tensor {
+		return pass.Tensor{Name: "w", Type: pass.F32, Shape: shape, Data: calling{bytes.NewReader(make([]byte, 1<<10)), cancel}}
+	}
+	four := make([]float32, 4)
+	for name, make := range map[string]func(context.CancelFunc) pass.Weights{
+		"linear": func(c context.CancelFunc) pass.Weights {
+			return pass.LinearWeights{Parts: []pass.Tensor{tensor(c, 4, 6)}, Bias: four}
+		},
+		"conv1d": func(c context.CancelFunc) pass.Weights { return pass.ConvWeights{Weight: tensor(c, 4, 3, 5)} },
+		"convglu": func(c context.CancelFunc) pass.Weights {
+			return pass.ConvGLUWeights{Weight: tensor(c, 4, 3), Gain: four, Shift: four}
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := b.dev.Load(ctx, make(cancel))
+		require.ErrorIs(t, err, context.Canceled, name)
 	}
 }
 

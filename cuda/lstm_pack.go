@@ -85,7 +85,7 @@ func (l *lstmLayer) load(ctx context.Context, d *device, label string, cells []p
 		}
 		bias = appendBits(bias, c.Bias)
 	}
-	if l.bias, err = d.upload(label+" bias", bytesOf(bias)); err != nil {
+	if l.bias, err = d.upload(ctx, label+" bias", bytesOf(bias)); err != nil {
 		return err
 	}
 	depth := lstmDepth(hidden)

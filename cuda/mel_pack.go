@@ -60,7 +60,7 @@ func (d *device) loadMel(ctx context.Context, w pass.MelWeights, s pass.MelShape
 		}
 	}
 	var err error
-	if p.memory, err = d.upload("mel weights "+w.Name, bytesOf(words)); err != nil {
+	if p.memory, err = d.upload(ctx, "mel weights "+w.Name, bytesOf(words)); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -87,13 +87,13 @@ func (d *device) zero(label string, bytes int) (*memory, error) {
 }
 
 // upload makes memory with the given contents.
-func (d *device) upload(label string, b []byte) (*memory, error) {
+func (d *device) upload(ctx context.Context, label string, b []byte) (*memory, error) {
 	m, err := d.alloc(label, len(b))
 	if err != nil {
 		return nil, err
 	}
 	next := func(dst []byte, from int) error { copy(dst, b[from:]); return nil }
-	if err := d.fill(context.Background(), m, 0, next, len(b)); err != nil {
+	if err := d.fill(ctx, m, 0, next, len(b)); err != nil {
 		m.Free()
 		return nil, err
 	}

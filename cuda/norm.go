@@ -31,7 +31,7 @@ func (d *device) loadNorm(ctx context.Context, w pass.NormWeights) (backend.Memo
 			words[stride+i] = math.Float32bits(v)
 		}
 	}
-	m, err := d.upload("norm weights "+w.Name, bytesOf(words))
+	m, err := d.upload(ctx, "norm weights "+w.Name, bytesOf(words))
 	if err != nil {
 		return nil, err
 	}
