@@ -40,7 +40,9 @@ type Config struct {
 	// [pass.ErrTimeout]. 0: a minute, and more for work that is known to be long.
 	Watchdog time.Duration
 	// Trace, if not nil, makes recordings run kernel by kernel, outside of graphs, and is
-	// called after each run with the time of every kernel.
+	// called after each part of a run with the time of every kernel: from the goroutine of
+	// the session, so that with several sessions calls may come at once. A panic in it fails
+	// the run.
 	Trace func(Trace)
 	// Logger hears what was found and chosen. nil: nobody does.
 	Logger *slog.Logger

@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -350,6 +351,31 @@ func TestSessionsAtOnce(t *testing.T) {
 		}
 		wait.Wait()
 	}
+}
+
+// A recording may be described while a run makes its graphs again.
+func TestDumpWhileRunning(t *testing.T) {
+	t.Parallel()
+	p := drivertest.Hopper()
+	p.NoVirtual = true
+	b := newBench(t, drivertest.Config{Devices: []drivertest.Profile{p}}, Config{}, 64)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for range 200 {
+			var text strings.Builder
+			if err := b.rec.Dump(&text); err != nil || !strings.Contains(text.String(), "move_fill: grid") || !strings.Contains(text.String(), "1 kernels in 1 graphs") {
+				t.Errorf("%v: %q", err, text.String())
+				return
+			}
+		}
+	})
+	for k := range 4 {
+		_, err := b.record(t, 1<<20<<k)
+		require.NoError(t, err)
+		_, err = b.rec.Run(t.Context())
+		require.NoError(t, err)
+	}
+	wait.Wait()
 }
 
 // Work on params is not begun for a caller that has gone.

@@ -112,7 +112,7 @@ func (m *images) load(p place) (fn driver.Function, err error) {
 	if !ok {
 		image, err := m.archive.Image(p.family, m.chosen)
 		if err != nil {
-			return 0, err
+			return 0, fmt.Errorf("%w: %w", err, pass.ErrUnsupported)
 		}
 		err = m.d.do(func() error {
 			module, err = m.d.drv.LoadModule(image)

@@ -169,6 +169,7 @@ func TestImagesThatAreMissing(t *testing.T) {
 	m, _, err = openImages(t, drivertest.Turing(), damaged, Config{})
 	require.NoError(t, err)
 	_, _, err = m.get("move_fill")
+	require.ErrorIs(t, err, pass.ErrUnsupported)
 	require.ErrorContains(t, err, "there is no image of move for sm_75")
 }
 

@@ -215,9 +215,18 @@ func (p *program) Free() {
 
 // Dump implements backend.Program.
 func (p *program) Dump(w io.Writer) error {
+	_, err := io.WriteString(w, p.text())
+	return err
+}
+
+// text describes the launches. It holds the lock under which a run compiles the program
+// anew, which must not be held when the caller's code is called.
+func (p *program) text() string {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	var b strings.Builder
 	k := 0
 	for i, op := range p.plan.Steps {
-		var b strings.Builder
 		fmt.Fprintf(&b, "%3d %s:", i, op.Op.Name())
 		for _, a := range op.Args {
 			fmt.Fprintf(&b, " %s %d×%d×%d", a.Name, a.Batch, a.Rows, a.Cols)
@@ -234,11 +243,8 @@ func (p *program) Dump(w io.Writer) error {
 			}
 			b.WriteByte('\n')
 		}
-		if _, err := io.WriteString(w, b.String()); err != nil {
-			return err
-		}
 	}
-	_, err := fmt.Fprintf(w, "workspace: %d bytes; %d kernels in %d graphs; %d bytes up, %d down\n",
-		p.bytes, len(p.launches), len(p.segments), p.upload, p.download)
-	return err
+	fmt.Fprintf(&b, "workspace: %d bytes; %d kernels in %d graphs; %d bytes up, %d down\n",
+		p.bytes, len(p.launches), len(p.pieces), p.upload, p.download)
+	return b.String()
 }
