@@ -97,13 +97,17 @@ func (f File) check() error {
 // Write writes a tune file.
 func Write(w io.Writer, f File) error {
 	f.Format = format
+	f.Pins = slices.Clone(f.Pins) // the caller's stay in their order
 	slices.SortFunc(f.Pins, func(a, b Pin) int { return strings.Compare(a.Boundary, b.Boundary) })
 	if err := f.check(); err != nil {
 		return fmt.Errorf("tune: %w", err)
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(f)
+	if err := e.Encode(f); err != nil {
+		return fmt.Errorf("tune: %w", err)
+	}
+	return nil
 }
 
 // ReadFile is Read of a file that must be for the given key.

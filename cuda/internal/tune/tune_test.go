@@ -2,6 +2,8 @@ package tune
 
 import (
 	"bytes"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +24,11 @@ func file() File {
 func TestFile(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	require.NoError(t, Write(&b, file()))
+	given := file()
+	require.NoError(t, Write(&b, given))
+	require.Equal(t, file(), given, "what was written is the caller's")
+	given.Pins[0].Rule = math.Inf(1)
+	require.ErrorContains(t, Write(io.Discard, given), "tune: ")
 	path := filepath.Join(t.TempDir(), "tune.json")
 	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
 	got, err := ReadFile(path, key)
