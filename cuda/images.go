@@ -9,8 +9,12 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// Without being asked, a kernel gets no more dynamic shared memory than this.
-const sharedByDefault = 48 << 10
+// Without being asked, a kernel gets no more shared memory than this, what the system takes
+// from capability 8.0 on counted in.
+const (
+	sharedByDefault = 48 << 10
+	systemShared    = 1 << 10
+)
 
 // images are the kernels of a device: those of one tier. The module of a family is loaded
 // when the first of its kernels is needed, since the driver may have to compile it.
@@ -133,18 +137,21 @@ func (m *images) load(p place) (fn driver.Function, err error) {
 }
 
 // allow lets a kernel have the dynamic shared memory that it takes; one whose launches say
-// how much, all there is.
+// how much, all there is. What it has beside counts towards what it gets without asking.
 func (m *images) allow(fn driver.Function, e kernels.Entry) error {
-	most := m.d.attributes.sharedMemory
+	if e.Shared == 0 {
+		return nil
+	}
+	static, err := m.d.drv.FunctionAttribute(fn, driver.FunctionShared)
+	if err != nil {
+		return err
+	}
+	most := m.d.attributes.sharedMemory - static
 	bytes := e.Shared
 	if bytes < 0 {
-		static, err := m.d.drv.FunctionAttribute(fn, driver.FunctionShared)
-		if err != nil {
-			return err
-		}
-		bytes = most - static
+		bytes = most
 	}
-	if bytes <= sharedByDefault || bytes > most {
+	if bytes+static+systemShared <= sharedByDefault || bytes > most {
 		return nil // what the device does not have is refused when it is launched
 	}
 	return m.d.drv.AllowShared(fn, bytes)

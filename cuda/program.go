@@ -95,6 +95,10 @@ func (p *program) compile(ctx context.Context) error {
 // is, and stays below the time limit of devices that have one.
 const segmentSeconds = 0.05
 
+// mostNodes bounds the kernels of a graph: what the order of more costs to find grows with
+// their square.
+const mostNodes = 2048
+
 // cut divides the launches into segments.
 func (p *program) cut() {
 	p.segments, p.pieces = nil, nil
@@ -103,7 +107,7 @@ func (p *program) cut() {
 	from := 0
 	for i, l := range p.launches {
 		next := sum.Add(l.cost)
-		if i > from && max(next.FLOP/rate.FLOP, next.Bytes/rate.Bytes) > segmentSeconds {
+		if i > from && (i-from == mostNodes || max(next.FLOP/rate.FLOP, next.Bytes/rate.Bytes) > segmentSeconds) {
 			p.segments, p.pieces = append(p.segments, segment{from: from, to: i}), append(p.pieces, sum)
 			from, next = i, l.cost
 		}
@@ -201,7 +205,7 @@ func (p *program) drop() {
 
 // Free implements backend.Program.
 func (p *program) Free() {
-	p.s.quiet()
+	p.s.hush()
 	p.drop()
 	for _, b := range p.blocks {
 		b.free(p.s.d)
