@@ -26,7 +26,7 @@ type Kernel struct {
 const (
 	attrMaxThreads = 0x05
 	attrFrameSize  = 0x11
-	attrParamSize  = 0x19
+	attrParam      = 0x17
 	attrRegisters  = 0x2f
 )
 
@@ -56,8 +56,8 @@ func Read(image []byte) (map[string]Kernel, error) {
 		k := Kernel{}
 		err := attributes(s, func(attr byte, value []byte) {
 			switch {
-			case attr == attrParamSize && len(value) >= 2:
-				k.Args = int(binary.LittleEndian.Uint16(value))
+			case attr == attrParam && len(value) >= 12: // kernels have one; its size is in the upper bits
+				k.Args = int(binary.LittleEndian.Uint32(value[8:]) >> 18)
 			case attr == attrMaxThreads && len(value) >= 12:
 				k.Threads = 1
 				for i := range 3 {

@@ -67,7 +67,7 @@ func image(info, kernelInfo []byte, more ...part) []byte {
 
 var (
 	general = []byte{4, 0x2f, 8, 0, 1, 0, 0, 0, 40, 0, 0, 0, 4, 0x11, 8, 0, 1, 0, 0, 0, 16, 0, 0, 0, 4, 0x11, 8, 0, 99, 0, 0, 0, 1, 0, 0, 0}
-	special = []byte{3, 0x1b, 0xff, 0, 3, 0x19, 0x38, 1, 4, 0x05, 12, 0, 128, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0}
+	special = []byte{3, 0x1b, 0xff, 0, 4, 0x17, 12, 0, 0, 0, 0, 0, 0, 0, 0x30, 0, 0, 0xf0, 0xe1, 4, 4, 0x05, 12, 0, 128, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0}
 )
 
 func TestRead(t *testing.T) {
