@@ -16,7 +16,7 @@ CGO := $(shell $(GO) env CGO_ENABLED)
 run: toolchain
 	$(GO) run ./examples/vad --plot vad.png
 
-test: toolchain lint cross unit networks dawn-test fuzz consumer
+test: toolchain lint cross unit networks dawn-test cuda-test fuzz consumer
 
 # The long half: every size of every op, hours of submissions.
 test-all: toolchain vulkan
@@ -28,7 +28,7 @@ test-all: toolchain vulkan
 WHOLE := Golden|Trained
 
 unit: toolchain vulkan
-	@set -a; . ./build/vulkan.env; $(GO) test $(if $(filter 1,$(CGO)),-race) -shuffle=on -skip '$(WHOLE)' -timeout 60m ./...
+	@set -a; . ./build/vulkan.env; TANDEM_EMULATED=0 $(GO) test $(if $(filter 1,$(CGO)),-race) -shuffle=on -skip '$(WHOLE)' -timeout 60m ./...
 
 networks: toolchain vulkan
 	@set -a; . ./build/vulkan.env; $(GO) test -shuffle=on -run '$(WHOLE)' -timeout 60m ./model/...
@@ -84,3 +84,36 @@ dawn-test: toolchain
 # Which op runs where, from runs of the conformance suite: pass/passtest/COVERAGE.md.
 coverage: toolchain
 	@mkdir -p build; GO="$(GO)" sh .ci/coverage
+
+.PHONY: nvcc kernels kernels-check cuda-emulated cuda-test
+
+# The cuda backend with its kernels on this machine's processor; with the race detector what
+# goroutines share.
+cuda-test: toolchain
+	@mkdir -p build; GO="$(GO)" sh .ci/emulated build/cuda.env
+	@set -a; . ./build/cuda.env; $(GO) test -shuffle=on -timeout 30m ./cuda
+ifeq ($(CGO),1)
+	@set -a; . ./build/cuda.env; $(GO) test -race -shuffle=on -timeout 30m ./cuda \
+		-run 'TestConformance$$/^(sessions|queue|reuse|order|cancel|caches|lifetime|close|leaks)'
+endif
+
+# The images of the CUDA kernels, which are part of the repository: compiled anew where
+# sources or the compiler have changed. Nobody needs this but who changes a kernel.
+kernels: toolchain nvcc
+	$(GO) run ./cuda/kernels/internal/generate -images cuda/kernels/images -nvcc build/nvcc/bin/nvcc
+
+# Compiles all of them again and compares.
+kernels-check: toolchain nvcc
+	rm -rf build/images
+	$(GO) run ./cuda/kernels/internal/generate -images build/images -nvcc build/nvcc/bin/nvcc -check cuda/kernels/images
+
+nvcc:
+	@sh .ci/nvcc
+
+# CUDA kernels for the processor of this machine, so that the cuda backend is tested
+# without a GPU. Other compute capabilities: make cuda-emulated CAPABILITY=75.
+CAPABILITY ?= 90
+cuda-emulated: toolchain
+	@mkdir -p build
+	@$(GO) run ./cuda/kernels/internal/generate -arch $(CAPABILITY) \
+		-emulated build/libtandem_cuda$(if $(filter-out 90,$(CAPABILITY)),_$(CAPABILITY)).so

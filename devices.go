@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tandem-gpu/tandem/cuda"
 	"github.com/tandem-gpu/tandem/gpu"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/cpu"
@@ -16,12 +17,14 @@ type Candidate struct {
 	Backend string // the name in Open that leads to it: "cuda", "gpu", "software" or "cpu"
 	Name    string // of the device, as its driver gives it; empty: the backend has no device
 	Kind    string // "discrete", "integrated", "virtual", "unknown", "software" or "cpu"
-	API     string // what it is reached through: "vulkan", "metal", "d3d12", "go"
+	API     string // what it is reached through: "cuda", "vulkan", "metal", "d3d12", "go"
 	Driver  string // the driver's own description; empty: unknown
 	Usable  bool   // whether Open would take it, if it is asked for its backend
 	Reason  string // why it is not usable
 	// Adapter is all that is known of a "gpu" or "software" device; nil for others.
 	Adapter *gpu.Adapter
+	// GPU is all that is known of a "cuda" device; nil for others.
+	GPU *cuda.GPU
 
 	open func(context.Context) (pass.Device, error)
 }
@@ -51,14 +54,39 @@ func (c Candidate) Open(ctx context.Context) (pass.Device, error) {
 // the reason. The CPU is always there and comes last. When ctx ends, that is the
 // reason of what was not looked at.
 func Devices(ctx context.Context) []Candidate {
-	list := []Candidate{{Backend: "cuda", Reason: withoutPrefix(errNoCUDA, "cuda")}}
+	var gpus []cuda.GPU
 	var adapters []gpu.Adapter
 	err := errNoContext
+	if ctx != nil {
+		gpus, err = cuda.Devices(ctx, cuda.Config{})
+	}
+	list := cudaCandidates(gpus, err)
+	err = errNoContext
 	if ctx != nil {
 		adapters, err = gpu.Adapters(ctx, gpu.Config{Software: true})
 	}
 	list = append(list, adapterCandidates(adapters, err)...)
 	return append(list, cpuCandidate())
+}
+
+// cudaCandidates turns what cuda.Devices returned into candidates.
+func cudaCandidates(gpus []cuda.GPU, err error) []Candidate {
+	if err != nil {
+		return []Candidate{{Backend: "cuda", Reason: withoutPrefix(err, "cuda")}}
+	}
+	var list []Candidate
+	for _, g := range gpus {
+		c := Candidate{
+			Backend: "cuda", Name: g.Name, Kind: g.Kind, API: "cuda", Driver: g.Driver, Usable: g.Usable, GPU: &g,
+		}
+		if c.Usable {
+			c.open = func(ctx context.Context) (pass.Device, error) { return cuda.Open(ctx, cuda.Config{Device: g.UUID}) }
+		} else {
+			c.Reason = g.Reason
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // adapterCandidates turns what gpu.Adapters returned into candidates.

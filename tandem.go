@@ -5,7 +5,7 @@
 //
 // What a device does is in package pass; networks that run on one are in the packages
 // under model. Programs that want one backend only, or settings, open it themselves:
-// gpu.Open and cpu.Open return the same [pass.Device].
+// cuda.Open, gpu.Open and cpu.Open return the same [pass.Device].
 package tandem
 
 import (
@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-gpu/tandem/cuda"
 	"github.com/tandem-gpu/tandem/gpu"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/cpu"
@@ -26,10 +27,10 @@ type backend struct {
 	open func(context.Context) (pass.Device, error)
 }
 
-// backends in the order of Devices. TANDEM_ADAPTER and its like apply to "gpu"; what
-// "software" says about the adapter wins over them.
+// backends in the order of Devices. TANDEM_ADAPTER and its like apply to "gpu", and
+// TANDEM_CUDA_DEVICE to "cuda"; what "software" says about the adapter wins over them.
 var backends = []backend{
-	{"cuda", func(context.Context) (pass.Device, error) { return nil, errNoCUDA }},
+	{"cuda", func(ctx context.Context) (pass.Device, error) { return cuda.Open(ctx, cuda.Config{}) }},
 	{"gpu", func(ctx context.Context) (pass.Device, error) { return gpu.Open(ctx, gpu.Config{}) }},
 	{"software", func(ctx context.Context) (pass.Device, error) {
 		return gpu.Open(ctx, gpu.Config{Adapter: "software"})
@@ -39,11 +40,9 @@ var backends = []backend{
 
 var errNoContext = fmt.Errorf("want a context, given nil: %w", pass.ErrInvalid)
 
-var errNoCUDA = fmt.Errorf("cuda: this version has no CUDA backend: %w", pass.ErrNoDevice)
-
 // Open tries devices in the order given and returns the first that opens:
 //
-//	"cuda"      NVIDIA GPUs through CUDA; not in this version
+//	"cuda"      NVIDIA GPUs through the CUDA driver; package cuda says which one is taken
 //	"gpu"       hardware GPUs through WebGPU; package gpu says which one is taken
 //	"software"  WebGPU on the CPU, through a software adapter; for tests
 //	"cpu"       plain Go; works everywhere

@@ -8,15 +8,21 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/cuda"
 	"github.com/tandem-gpu/tandem/gpu"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/cpu"
 )
 
-// known returns the real backends, except that "gpu" fails with err.
+// known returns the real backends, except that "cuda" finds no driver and "gpu" fails with
+// err.
 func known(t *testing.T, err error) []backend {
 	list := append([]backend(nil), backends...)
+	require.Equal(t, "cuda", list[0].name)
 	require.Equal(t, "gpu", list[1].name)
+	list[0].open = func(context.Context) (pass.Device, error) {
+		return nil, fmt.Errorf("cuda: open: no driver: %w", pass.ErrNoDevice)
+	}
 	list[1].open = func(context.Context) (pass.Device, error) { return nil, err }
 	list[2].open = list[1].open
 	return list
@@ -63,9 +69,9 @@ func TestOpenErrors(t *testing.T) {
 		{nil, []error{pass.ErrInvalid},
 			`tandem: open: no device named; list those that may be used, in order, such as "gpu", "cpu"; the names are cuda, gpu, software, cpu: invalid`},
 		{[]string{"cpu", "CUDA"}, []error{pass.ErrInvalid}, `tandem: open: no device is called "CUDA"; the names are cuda, gpu, software, cpu: invalid`},
-		{[]string{"cuda"}, []error{pass.ErrNoDevice}, "tandem: no device: cuda: this version has no CUDA backend: no device"},
+		{[]string{"cuda"}, []error{pass.ErrNoDevice}, "tandem: no device: cuda: open: no driver: no device"},
 		{[]string{"cuda", "gpu", "software"}, []error{pass.ErrNoDevice, pass.ErrUnsupported, own},
-			"tandem: no device:\n\tcuda: this version has no CUDA backend: no device\n\tgpu: open: own cause: unsupported\n\tsoftware: gpu: open: own cause: unsupported"},
+			"tandem: no device:\n\tcuda: open: no driver: no device\n\tgpu: open: own cause: unsupported\n\tsoftware: gpu: open: own cause: unsupported"},
 	} {
 		dev, err := open(t.Context(), known(t, absent), test.names)
 		require.Nil(t, dev)
@@ -116,10 +122,10 @@ func TestDevicesEndsWithTheCPU(t *testing.T) {
 	t.Parallel()
 	list := Devices(t.Context())
 	require.Equal(t, "cuda", list[0].Backend)
-	require.False(t, list[0].Usable)
-	require.Equal(t, "this version has no CUDA backend: no device", list[0].Reason)
-	_, err := list[0].Open(t.Context())
-	require.ErrorIs(t, err, pass.ErrNoDevice)
+	if !list[0].Usable {
+		_, err := list[0].Open(t.Context())
+		require.ErrorIs(t, err, pass.ErrNoDevice)
+	}
 	for _, c := range list {
 		require.Equal(t, c.Usable, c.Reason == "", c)
 		require.Equal(t, c.Usable, c.open != nil, c)
@@ -139,9 +145,11 @@ func TestDevicesOnAnEndedContext(t *testing.T) {
 	cancel()
 	list := Devices(ctx)
 	require.Len(t, list, 3)
-	require.Equal(t, "gpu", list[1].Backend)
-	require.False(t, list[1].Usable)
-	require.NotEmpty(t, list[1].Reason)
+	for i, name := range []string{"cuda", "gpu"} {
+		require.Equal(t, name, list[i].Backend)
+		require.False(t, list[i].Usable)
+		require.NotEmpty(t, list[i].Reason)
+	}
 }
 
 func TestAdapterCandidates(t *testing.T) {
@@ -162,6 +170,25 @@ func TestAdapterCandidates(t *testing.T) {
 		{Backend: "software", Name: "llvmpipe", Kind: "software", API: "vulkan", Usable: true},
 	}, list)
 	require.Equal(t, []Candidate{{Backend: "gpu", Reason: "open: no adapter: no device"}}, adapterCandidates(nil, errAbsent))
+}
+
+func TestCUDACandidates(t *testing.T) {
+	t.Parallel()
+	list := cudaCandidates([]cuda.GPU{
+		{Ordinal: 0, Name: "NVIDIA H200", Kind: "discrete", Driver: "CUDA 13.0", Usable: true},
+		{Ordinal: 1, Name: "Quadro", Kind: "discrete", Driver: "CUDA 13.0", Reason: "compute capability 6.1"},
+	}, nil)
+	for i := range list {
+		require.Equal(t, list[i].Usable, list[i].open != nil)
+		require.Equal(t, i, list[i].GPU.Ordinal)
+		list[i].open, list[i].GPU = nil, nil
+	}
+	require.Equal(t, []Candidate{
+		{Backend: "cuda", Name: "NVIDIA H200", Kind: "discrete", API: "cuda", Driver: "CUDA 13.0", Usable: true},
+		{Backend: "cuda", Name: "Quadro", Kind: "discrete", API: "cuda", Driver: "CUDA 13.0", Reason: "compute capability 6.1"},
+	}, list)
+	absent := fmt.Errorf("cuda: devices: no driver: %w", pass.ErrNoDevice)
+	require.Equal(t, []Candidate{{Backend: "cuda", Reason: "devices: no driver: no device"}}, cudaCandidates(nil, absent))
 }
 
 func TestCandidateRefusesAnotherDevice(t *testing.T) {
@@ -189,6 +216,9 @@ func TestReadmeListsTheEnvironment(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	for _, v := range gpu.Environment() {
+		require.Contains(t, string(text), "| `"+v.Name+"` |")
+	}
+	for _, v := range cuda.Environment() {
 		require.Contains(t, string(text), "| `"+v.Name+"` |")
 	}
 }

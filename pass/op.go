@@ -134,7 +134,7 @@ func (a Axis) String() string {
 }
 
 // A Cut is an axis along which an op may be cut into parts that together do the same
-// work, with the same bits, in any order: no summed axis is cut.
+// work, in any order: no summed axis is cut, so that the same kernel gives the same bits.
 type Cut struct {
 	Axis   Axis
 	Extent int // parts are ranges of [0, Extent)

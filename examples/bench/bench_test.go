@@ -50,6 +50,8 @@ matvec/51865x1280/f16
 matvec/51865x1280/q8
 attention/1500x20x64
 attention/relative-1500x8x128
+attention/4x4096x16x64
+attention/16384x16x128
 rowwise/layernorm/1500x1280
 rowwise/softmax/12000x1500
 rowwise/argmax/51865

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/model/asr"
 	"github.com/tandem-gpu/tandem/model/conformer"
 	"github.com/tandem-gpu/tandem/model/frontend"
@@ -48,7 +49,7 @@ func conformerSubject(ctx context.Context, dev pass.Device, net conformerNet, bi
 		b.Lengths = append(b.Lengths, pass.Fixed(n))
 		rows = n
 	}
-	features := random(1, frames*bins, 1.7) // deviation 1, as front ends normalise to
+	features := kernel.Random(1, frames*bins, 1.7) // deviation 1, as front ends normalise to
 	result := make([]float32, rows*width)
 	var in pass.Input
 	var out pass.Output

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/pass"
-	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
 
 // conv1DCases are convolutions of speech networks: the two that Whisper begins with (its
@@ -21,9 +21,5 @@ var conv1DCases = []benchmarkCase{
 
 func conv(name string, op pass.Conv1D, w pass.ConvShape) benchmarkCase {
 	shape := fmt.Sprintf("%d×%d steps, %d→%d, kernel %d, stride %d", max(op.Batch, 1), op.In, w.In, w.Out, w.Kernel, max(op.Stride, 1))
-	return kernelCase(name, shape, kernel{op: op, args: []string{"X", "Y"}, load: func() (pass.Weights, error) {
-		sums := w.In * w.Kernel
-		t := cases.Encode("w", pass.F32, random(103, w.Out*sums, scale(sums)), w.Out, w.In, w.Kernel)
-		return pass.ConvWeights{Name: "bench", Weight: t, Bias: random(104, w.Out, 1)}, nil
-	}})
+	return kernelCase(name, shape, kernel.Conv1D(op, w))
 }

@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/pass"
-	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
 
 // gemmCases are products rows × k × n with weights of each type. 1500 rows are 30 seconds
@@ -39,27 +38,12 @@ var matvecCases = []benchmarkCase{
 
 func gemm(rows, k, n int, t pass.DType) benchmarkCase {
 	name := fmt.Sprintf("%dx%dx%d/%s", rows, k, n, typeName(t))
-	return kernelCase(name, fmt.Sprintf("%d rows, %d→%d, W %v", rows, k, n, t), kernel{
-		op: pass.Gemm{Rows: rows}, args: []string{"A", "C"}, load: linear(t, n, k),
-	})
+	return kernelCase(name, fmt.Sprintf("%d rows, %d→%d, W %v", rows, k, n, t), kernel.Gemm(rows, k, n, t))
 }
 
 func matvec(n, k int, t pass.DType) benchmarkCase {
 	name := fmt.Sprintf("%dx%d/%s", n, k, typeName(t))
-	return kernelCase(name, fmt.Sprintf("1 row, %d→%d, W %v", k, n, t), kernel{
-		op: pass.Gemm{Rows: 1}, args: []string{"A", "C"}, load: linear(t, n, k),
-	})
+	return kernelCase(name, fmt.Sprintf("1 row, %d→%d, W %v", k, n, t), kernel.Gemm(1, k, n, t))
 }
-
-// linear makes weights [n][k] with a bias. Their size is such that sums are about 1.
-func linear(t pass.DType, n, k int) func() (pass.Weights, error) {
-	return func() (pass.Weights, error) {
-		w := cases.Encode("w", t, random(101, n*k, scale(k)), n, k)
-		return pass.LinearWeights{Name: "bench", Parts: []pass.Tensor{w}, Bias: random(102, n, 1)}, nil
-	}
-}
-
-// scale is the largest weight that lets sums over n values stay about 1.
-func scale(n int) float32 { return float32(math.Sqrt(3 / float64(n))) }
 
 func typeName(t pass.DType) string { return strings.ToLower(strings.TrimSuffix(t.String(), "_0")) }

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/pass"
-	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
 
 // lstmCases are the recurrences of speaker networks: that of pyannote's segmentation for
@@ -19,28 +19,5 @@ var lstmCases = []benchmarkCase{
 
 func lstm(name string, batch, steps int, s pass.LSTMShape) benchmarkCase {
 	shape := fmt.Sprintf("%d×%d steps, %d→%d, %d layers × %d", batch, steps, s.In, s.Hidden, s.Layers, s.Directions)
-	return kernelCase(name, shape, kernel{
-		op: pass.LSTM{Batch: batch, Time: steps}, args: []string{"X", "Y"},
-		load: func() (pass.Weights, error) { return lstmWeights(s), nil },
-	})
-}
-
-// lstmWeights makes weights of the size that networks are initialised with: up to
-// 1/√hidden.
-func lstmWeights(s pass.LSTMShape) pass.LSTMWeights {
-	w := pass.LSTMWeights{Name: "bench"}
-	in, seed := s.In, uint64(200)
-	matrix := func(name string, cols int) pass.Tensor {
-		seed++
-		return cases.Encode(name, pass.F32, random(seed, 4*s.Hidden*cols, scale(3*s.Hidden)), 4*s.Hidden, cols)
-	}
-	for range s.Layers {
-		var layer []pass.LSTMCell
-		for range s.Directions {
-			layer = append(layer, pass.LSTMCell{Input: matrix("input", in), Hidden: matrix("hidden", s.Hidden), Bias: random(seed+1000, 4*s.Hidden, scale(3*s.Hidden))})
-		}
-		w.Layers = append(w.Layers, layer)
-		in = s.Directions * s.Hidden
-	}
-	return w
+	return kernelCase(name, shape, kernel.LSTM(batch, steps, s))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/cpu"
 )
@@ -154,7 +155,9 @@ func TestWrongResults(t *testing.T) {
 	lstm := lstm("l", 2, 5, pass.LSTMShape{In: 4, Hidden: 8, Layers: 2, Directions: 2})
 	kernels := map[string]benchmarkCase{
 		"gemm": gemm, "conv1d": conv, "lstm": lstm,
-		"attention": attention("a", 5, 2, 4, "Q", "K", "V", "O", "Q2", "Positions"),
+		"attention": kernelCase("a", "", kernel.RelativeAttention(5, 2, 4)),
+		"depthwise": kernelCase("d", "", kernel.FirstDepthwise(61, 16, 4)),
+		"plain":     attention("p", 1, 6, 2, 4),
 		"argmax":    rowwise("r", 3, 50, pass.Argmax{Batch: 3, Rows: 1, Cols: 50}, "IDs", nil),
 	}
 	dev, err := cpu.Open(cpu.Config{})
@@ -201,6 +204,16 @@ func TestWrongResults(t *testing.T) {
 			a.Heads--
 			return a
 		}},
+		"last query": {"plain", func(op pass.Op) pass.Op {
+			a := op.(pass.Attention)
+			a.Queries--
+			return a
+		}},
+		"last row of an image": {"depthwise", func(op pass.Op) pass.Op {
+			d := op.(pass.DepthwiseConv2D)
+			d.Out = pass.Span{To: d.Out.To - 1}
+			return d
+		}},
 		"ids": {"argmax", func(op pass.Op) pass.Op {
 			a := op.(pass.Argmax)
 			a.X.Offset, a.Cols = 1, a.Cols-1
@@ -222,22 +235,6 @@ func spoilHead(op pass.Op) pass.Op {
 		return g
 	}
 	return op
-}
-
-// The samples of a check are the corners and the middle.
-func TestSample(t *testing.T) {
-	t.Parallel()
-	buffer := pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: 1, Generation: 1}, pass.F32, 1000)
-	other := pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: 2, Generation: 1}, pass.F32, 1000)
-	op, err := pass.Check(pass.Map{X: buffer.View(), Y: other.View(), Batch: 2, Rows: 9, Cols: 10})
-	require.NoError(t, err)
-	parts, err := sample(op)
-	require.NoError(t, err)
-	var at []int
-	for _, p := range parts {
-		at = append(at, p.Args[0].View.Offset)
-	}
-	require.Equal(t, []int{0, 40, 80, 90, 130, 170}, at)
 }
 
 func TestTexts(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -118,7 +119,7 @@ func finite(values []float32, n int) error {
 const sampleRate = 16000
 
 // noise returns seconds of audio for each seed.
-func noise(seconds int, seed uint64) []float32 { return random(seed, seconds*sampleRate, 0.3) }
+func noise(seconds int, seed uint64) []float32 { return kernel.Random(seed, seconds*sampleRate, 0.3) }
 
 // closing closes in order.
 func closing(all ...interface{ Close() error }) func() error {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -94,7 +95,7 @@ func newChain(ctx context.Context, t *target) (_ *chain, err error) {
 	if c.session, err = t.dev.NewSession(pass.SessionConfig{Label: "bench"}); err != nil {
 		return nil, err
 	}
-	w := random(1, chainWidth*chainWidth*3, 0.1)
+	w := kernel.Random(1, chainWidth*chainWidth*3, 0.1)
 	c.linear, err = t.dev.Load(ctx, pass.LinearWeights{Parts: []pass.Tensor{pass.Float32s("w", w[:chainWidth*chainWidth], chainWidth, chainWidth)}})
 	if err != nil {
 		return nil, err
@@ -287,7 +288,7 @@ func roundTrip(ctx context.Context, t *target) (*ready, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	host, back := random(1, n, 1), make([]float32, n)
+	host, back := kernel.Random(1, n, 1), make([]float32, n)
 	return &ready{
 		once: func(ctx context.Context) (time.Duration, error) {
 			start := time.Now()

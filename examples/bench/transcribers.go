@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/model/moonshine"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/model/whisper"
@@ -86,7 +87,7 @@ func whisperOf(size string, part func(transcriber, context.Context) (*subject, e
 			if err != nil {
 				return nil, errors.Join(err, m.Close())
 			}
-			audio := random(1, cfg.Samples(), 0.3)
+			audio := kernel.Random(1, cfg.Samples(), 0.3)
 			return part(transcriber{
 				encode: func(ctx context.Context) error { return s.Encode(ctx, audio) },
 				decode: func(ctx context.Context) ([]int, []float32, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
@@ -23,7 +24,7 @@ var transferCases = []benchmarkCase{
 
 // copyCases show the speed of the device's own memory: each byte is read and written.
 var copyCases = []benchmarkCase{
-	kernelCase("256MiB", "65536×1024 F32", kernel{op: pass.Copy{Rows: 1 << 16, Cols: 1 << 10}, args: []string{"From", "To"}}),
+	kernelCase("256MiB", "65536×1024 F32", kernel.Kernel{Op: pass.Copy{Rows: 1 << 16, Cols: 1 << 10}, Args: []string{"From", "To"}}),
 }
 
 // readBack reads n elements.
@@ -82,7 +83,7 @@ func filled(ctx context.Context, t *target, n int) (pass.Session, pass.Buffer, [
 	if err != nil {
 		return nil, pass.Buffer{}, nil, err
 	}
-	host := random(1, n, 1)
+	host := kernel.Random(1, n, 1)
 	b, err := s.Alloc(pass.F32, n)
 	if err == nil {
 		err = s.Write(ctx, b.View(), host)
@@ -106,7 +107,7 @@ func same(got, want []float32) error {
 func loadWeights(typ pass.DType) benchmarkCase {
 	const n = 4096
 	return benchmarkCase{name: "load-" + typeName(typ), shape: fmt.Sprintf("%d×%d %v, from memory", n, n, typ), make: func() (setup, error) {
-		w := cases.Encode("w", typ, random(1, n*n, 1), n, n)
+		w := cases.Encode("w", typ, kernel.Random(1, n*n, 1), n, n)
 		return func(ctx context.Context, t *target) (*ready, error) {
 			return &ready{once: func(ctx context.Context) (time.Duration, error) {
 				start := time.Now()

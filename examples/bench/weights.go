@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
@@ -43,7 +44,7 @@ func (r randomWeights) Tensor(name string) (pass.Tensor, error) {
 	}
 	n := pass.Tensor{Shape: shape}.Len()
 	if len(shape) > 1 {
-		return cases.Encode(name, r.matrix, cases.Recipe(name, 1, n, scale(n/shape[0]), 0), shape...), nil
+		return cases.Encode(name, r.matrix, cases.Recipe(name, 1, n, kernel.Scale(n/shape[0]), 0), shape...), nil
 	}
 	offset := float32(0)
 	if strings.HasSuffix(name, ".weight") || strings.HasSuffix(name, ".running_var") {

@@ -19,8 +19,9 @@ const usage = `usage: probe [flags]
 
 Shows every device and backend, what is usable, and why the rest is not.
 
-  --device NAME   open one device and check that it computes: cuda, gpu, software, cpu,
-                  or a GPU adapter by its number in the list or by (a part of) its name
+  --device NAME   open one device and check that it computes: cuda, cuda:N (the GPU with
+                  that number, UUID or name), gpu, software, cpu, or a GPU adapter by its
+                  number in the list or by (a part of) its name
   --json          print JSON; the fields are described in examples/probe/report.go
   --timeout TIME  the longest that opening one device may take (default 30s)
 

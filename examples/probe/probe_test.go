@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem"
+	"github.com/tandem-gpu/tandem/cuda"
 	"github.com/tandem-gpu/tandem/gpu"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/cpu"
@@ -44,7 +45,17 @@ func workstation() []source {
 			APIs: []string{"vulkan", "d3d12"}, Features: []string{"timestamps"}, Limits: limits, Reason: reason}
 	}
 	return []source{
-		{Candidate: tandem.Candidate{Backend: "cuda", Reason: "this version has no CUDA backend: no device"}},
+		{
+			Candidate: tandem.Candidate{Backend: "cuda", Name: "NVIDIA H200", Kind: "discrete", API: "cuda", Driver: "CUDA 13.0", Usable: true,
+				GPU: &cuda.GPU{Ordinal: 0, UUID: "GPU-00112233-4455-6677-8899-aabbccddeeff", Capability: 90, SMs: 132, Memory: 150754820096, Library: "libcuda.so.1"}},
+			open: opens(pass.Info{Provider: "libcuda.so.1", Memory: 150754820096, Limits: []pass.Limit{{Name: "multiprocessors", Value: 132}, {Name: "shared memory bytes", Value: 227 << 10}},
+				Variants: []pass.Variant{{Name: "kernels", Used: true, Reason: "sm_90a"}}}),
+		},
+		{
+			Candidate: tandem.Candidate{Backend: "cuda", Name: "Quadro P400", Kind: "discrete", API: "cuda", Driver: "CUDA 13.0", Reason: "compute capability 6.1, 7.5 or later is needed",
+				GPU: &cuda.GPU{Ordinal: 1, UUID: "GPU-01234567-89ab-cdef-0123-456789abcdef", Capability: 61, SMs: 2, Memory: 2 << 30, Library: "libcuda.so.1"}},
+		},
+		{Candidate: tandem.Candidate{Backend: "gpu", Reason: "no driver: no device"}},
 		{
 			Candidate: tandem.Candidate{Backend: "gpu", Name: "NVIDIA H200", Kind: "discrete", API: "vulkan d3d12", Driver: "570.86", Usable: true,
 				Adapter: adapter(0, "NVIDIA H200", "discrete", "first choice: discrete")},
@@ -53,7 +64,7 @@ func workstation() []source {
 		},
 		{
 			Candidate: tandem.Candidate{Backend: "gpu", Name: "Broken", Kind: "integrated", API: "vulkan", Usable: true, Adapter: adapter(1, "Broken", "integrated", "choice 2")},
-			open:      func(context.Context) (pass.Device, error) { return nil, errors.New("gpu: open: the driver crashed") },
+			open:      func(context.Context) (pass.Device, error) { return nil, errors.New("gpu: open:\nthe driver crashed") },
 		},
 		{
 			Candidate: tandem.Candidate{Backend: "gpu", Name: "Old", Kind: "integrated", API: "vulkan", Reason: "limits are too low",
@@ -114,6 +125,9 @@ func TestResult(t *testing.T) {
 	t.Parallel()
 	d := &Device{Backend: "gpu", Name: "NVIDIA H200", Kind: "discrete", APIs: []string{"vulkan"}, Driver: "570.86", Usable: true}
 	for name, r := range map[string]*Result{
+		"cuda.txt": {Wanted: "cuda", OpenMS: 250.04, FirstMS: 8.01, AgainMS: 0.125, Passed: true, Device: &Device{
+			Backend: "cuda", Name: "NVIDIA H200", Kind: "discrete", APIs: []string{"cuda"}, Driver: "CUDA 13.0", Usable: true,
+			Variants: []Variant{{Name: "kernels", Used: true, Reason: "sm_90a"}, {Name: "tensor cores", Used: true, Reason: "there"}}}},
 		"passed.txt": {Wanted: "0", Device: d, OpenMS: 150.04, FirstMS: 40.01, AgainMS: 0.125, Passed: true},
 		"wrong.txt":  {Wanted: "0", Device: d, OpenMS: 150.04, FirstMS: 40.01, Failure: "run 1: row 0, column 3: want 5, got 4"},
 		"absent.txt": {Wanted: "gpu", Failure: "tandem: no device: gpu: open: no adapter"},
@@ -128,10 +142,10 @@ func TestUsable(t *testing.T) {
 	t.Parallel()
 	list := workstation()
 	require.True(t, collect(t.Context(), list).usable())
-	require.False(t, collect(t.Context(), list[2:4]).usable())
+	require.False(t, collect(t.Context(), list[4:6]).usable())
 	require.False(t, collect(t.Context(), nil).usable())
-	list[1].open = func(context.Context) (pass.Device, error) { return fake{err: errors.New("lost")}, nil }
-	r := collect(t.Context(), list[1:2])
+	list[3].open = func(context.Context) (pass.Device, error) { return fake{err: errors.New("lost")}, nil }
+	r := collect(t.Context(), list[3:4])
 	require.False(t, r.usable(), "a device that fails at once is not usable")
 	require.Equal(t, "lost", r.Devices[0].Reason)
 }
@@ -208,7 +222,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"--nonsense"}, exitUsage, "", "nonsense"},
 		{[]string{"more"}, exitUsage, "", `unexpected argument "more"`},
 		{[]string{"--timeout", "0s"}, exitUsage, "", "--timeout: want a time above 0"},
-		{[]string{"--device", "cuda"}, exitFailed, "no CUDA backend", ""},
+		{[]string{"--device", "cuda"}, exitFailed, "cuda", ""},
+		{[]string{"--device", "cuda:7"}, exitFailed, "cuda: open", ""},
 		{[]string{"--device", "no such card"}, exitFailed, "failed", ""},
 	} {
 		var out, errs strings.Builder
@@ -235,7 +250,11 @@ func TestThisMachine(t *testing.T) {
 	for _, d := range r.Devices {
 		require.True(t, d.Usable || d.Reason != "", d)
 	}
-	require.NotEmpty(t, r.Environment)
+	var names []string
+	for _, s := range r.Environment {
+		names = append(names, s.Name)
+	}
+	require.Subset(t, names, []string{"TANDEM_ADAPTER", "TANDEM_CUDA_DEVICE", "TANDEM_CUDA_TUNE"})
 	require.Equal(t, exitFailed, run(t.Context(), []string{"--device", "cpu"}, full{}, &errs), "output that cannot be written")
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tandem-gpu/tandem"
+	"github.com/tandem-gpu/tandem/cuda"
 	"github.com/tandem-gpu/tandem/gpu"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -40,12 +41,23 @@ type Device struct {
 	DeviceID string    `json:"device_id,omitempty"` // hexadecimal: PCI device
 	Memory   int64     `json:"memory"`              // bytes; 0: unknown
 	Threads  int       `json:"threads,omitempty"`   // of a CPU device
+	CUDA     *CUDA     `json:"cuda,omitempty"`      // what only a "cuda" device has
 	Limits   []Limit   `json:"limits,omitempty"`    // bounds for one step of work
 	Features []string  `json:"features,omitempty"`  // abilities beyond the standard's
 	Variants []Variant `json:"variants,omitempty"`  // fast ways to compute, used or not
 	Usable   bool      `json:"usable"`              // whether it was opened just now
 	OpenMS   float64   `json:"open_ms,omitempty"`   // how long that took, in milliseconds
 	Reason   string    `json:"reason,omitempty"`    // why it is not usable; else its place in the order of choice
+}
+
+// CUDA is what there is to say about an NVIDIA GPU behind the cuda backend.
+type CUDA struct {
+	Number     int    `json:"number"`            // as for --device cuda:N and TANDEM_CUDA_DEVICE
+	UUID       string `json:"uuid"`              // "GPU-…", as nvidia-smi prints it
+	Capability string `json:"capability"`        // "9.0"
+	SMs        int    `json:"multiprocessors"`   // that the driver lets be used
+	Library    string `json:"library"`           // path of the driver's library
+	Kernels    string `json:"kernels,omitempty"` // images that kernels are taken from: "sm_90a"; absent: it was not opened
 }
 
 // A Limit is a named bound.
@@ -103,6 +115,13 @@ func (s source) report(ctx context.Context) Device {
 	if s.API != "" {
 		d.APIs = strings.Fields(s.API)
 	}
+	if g := s.GPU; g != nil {
+		d.Memory = g.Memory
+		d.CUDA = &CUDA{
+			Number: g.Ordinal, UUID: g.UUID, Capability: fmt.Sprintf("%d.%d", g.Capability/10, g.Capability%10),
+			SMs: g.SMs, Library: g.Library,
+		}
+	}
 	if a := s.Adapter; a != nil {
 		d.Adapter = &a.Index
 		d.Vendor, d.VendorID, d.DeviceID = a.Vendor, fmt.Sprintf("%04x", a.VendorID), fmt.Sprintf("%04x", a.DeviceID)
@@ -152,6 +171,9 @@ func (d *Device) take(info pass.Info) {
 		d.Limits = append(d.Limits, Limit(l))
 	}
 	for _, v := range info.Variants {
+		if d.CUDA != nil && v.Name == "kernels" {
+			d.CUDA.Kernels = v.Reason
+		}
 		d.Variants = append(d.Variants, Variant(v))
 	}
 }
@@ -181,6 +203,9 @@ func (r *Report) describeHost() {
 	r.Vulkan = searchVulkan(runtime.GOOS, os.Getenv)
 	r.Modules = modules("/sys/module", "/proc/sys/kernel/osrelease")
 	for _, v := range gpu.Environment() {
+		r.Environment = append(r.Environment, Setting{v.Name, v.Meaning, v.Value})
+	}
+	for _, v := range cuda.Environment() {
 		r.Environment = append(r.Environment, Setting{v.Name, v.Meaning, v.Value})
 	}
 	for _, v := range loaderVariables(runtime.GOOS) {

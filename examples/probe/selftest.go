@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tandem-gpu/tandem"
+	"github.com/tandem-gpu/tandem/cuda"
 	"github.com/tandem-gpu/tandem/gpu"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -34,11 +36,14 @@ func check(ctx context.Context, name string, timeout time.Duration) *Result {
 	return checkDevice(ctx, name, dev, time.Since(start))
 }
 
-// openNamed opens a backend's device or a GPU adapter.
+// openNamed opens a backend's device, a GPU of cuda or a GPU adapter.
 func openNamed(ctx context.Context, name string) (pass.Device, error) {
 	switch name {
 	case "cuda", "gpu", "software", "cpu":
 		return tandem.Open(ctx, name)
+	}
+	if device, ok := strings.CutPrefix(name, "cuda:"); ok {
+		return cuda.Open(ctx, cuda.Config{Device: device})
 	}
 	return gpu.Open(ctx, gpu.Config{Adapter: name})
 }

@@ -29,7 +29,7 @@ func (t *text) table(rows [][]string) {
 	w := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = cmp.Or(cell, "-")
+			row[i] = cmp.Or(strings.ReplaceAll(cell, "\n", "; "), "-") // joined errors have lines
 		}
 		fmt.Fprintf(w, "  %s\n", strings.Join(row, "\t"))
 	}
@@ -68,16 +68,19 @@ func writeReport(w io.Writer, r *Report) error {
 }
 
 func (d Device) number() string {
-	if d.Adapter == nil {
-		return "-"
+	switch {
+	case d.CUDA != nil:
+		return strconv.Itoa(d.CUDA.Number)
+	case d.Adapter != nil:
+		return strconv.Itoa(*d.Adapter)
 	}
-	return strconv.Itoa(*d.Adapter)
+	return "-"
 }
 
 func (d Device) title() string {
 	title := d.Backend
-	if d.Adapter != nil {
-		title += " " + d.number()
+	if n := d.number(); n != "-" {
+		title += " " + n
 	}
 	if d.Name != "" {
 		title += ": " + d.Name
@@ -106,6 +109,14 @@ func (d Device) details() [][]string {
 	if d.Provider != "" {
 		add("provider", d.Provider)
 	}
+	if c := d.CUDA; c != nil {
+		add("uuid", c.UUID)
+		add("capability", c.Capability)
+		add("multiprocessors", strconv.Itoa(c.SMs))
+		if d.Provider == "" {
+			add("library", c.Library)
+		}
+	}
 	if d.Threads > 0 {
 		add("threads", strconv.Itoa(d.Threads))
 	}
@@ -118,6 +129,9 @@ func (d Device) details() [][]string {
 		add("features", strings.Join(d.Features, ", "))
 	}
 	for _, l := range d.Limits {
+		if d.CUDA != nil && !strings.HasSuffix(l.Name, "bytes") {
+			continue // what it is, which is said above
+		}
 		name, bytes := strings.CutSuffix(l.Name, " bytes")
 		if bytes {
 			add("limit: "+name, size(l.Value))
@@ -163,6 +177,11 @@ func writeResult(w io.Writer, r *Result) error {
 		rows[0][1] = d.Name
 		add("reached", fmt.Sprintf("%s, %s, through %s", d.Backend, d.Kind, strings.Join(d.APIs, " ")))
 		add("driver", d.Driver)
+		for _, v := range d.Variants {
+			if v.Name == "kernels" {
+				add("kernels", v.Reason)
+			}
+		}
 		add("opened in", fmt.Sprintf("%.1f ms", r.OpenMS))
 	}
 	if r.Passed {

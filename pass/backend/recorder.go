@@ -209,7 +209,7 @@ func (r *recorder) Input(t pass.DType, n int) pass.Input {
 
 // mostElements bounds one buffer: far above any device, and far below where counting
 // bytes would overflow.
-const mostElements = 1 << 40
+const mostElements = 1 << 44
 
 func (r *recorder) make(kind string, t pass.DType, n int, input bool) pass.Buffer {
 	if r.err != nil || r.over {

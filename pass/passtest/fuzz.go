@@ -22,9 +22,14 @@ import (
 //	f.Fuzz(func(t *testing.T, seed uint64) { passtest.Fuzz(t, seed, devices...) })
 func Fuzz(t testing.TB, seed uint64, devices ...pass.Device) {
 	t.Helper()
+	Config{}.fuzz(t, seed, devices...)
+}
+
+func (c Config) fuzz(t testing.TB, seed uint64, devices ...pass.Device) {
+	t.Helper()
 	for _, dev := range devices {
 		info := dev.Info()
-		f := &fuzzer{TB: t, what: fmt.Sprintf("seed %d on %s, %s", seed, info.Backend, info.API), dev: dev, seed: seed}
+		f := &fuzzer{TB: t, what: fmt.Sprintf("seed %d on %s, %s", seed, info.Backend, info.API), dev: dev, seed: seed, bySize: c.BySize}
 		f.run()
 	}
 }
@@ -32,6 +37,11 @@ func Fuzz(t testing.TB, seed uint64, devices ...pass.Device) {
 // FuzzFor fuzzes with seeds that follow each other for TANDEM_FUZZ_SECONDS, or as long as
 // is usual, and logs the next seed. It stops at the first seed that fails.
 func FuzzFor(t testing.TB, first uint64, usual time.Duration, devices ...pass.Device) {
+	t.Helper()
+	Config{}.fuzzFor(t, first, usual, devices...)
+}
+
+func (c Config) fuzzFor(t testing.TB, first uint64, usual time.Duration, devices ...pass.Device) {
 	t.Helper()
 	if s := os.Getenv("TANDEM_FUZZ_SECONDS"); s != "" {
 		seconds, err := strconv.ParseFloat(s, 64)
@@ -42,7 +52,7 @@ func FuzzFor(t testing.TB, first uint64, usual time.Duration, devices ...pass.De
 	}
 	seed := first
 	for start := time.Now(); seed == first || time.Since(start) < usual && !t.Failed(); seed++ {
-		Fuzz(t, seed, devices...)
+		c.fuzz(t, seed, devices...)
 	}
 	t.Logf("fuzzed %d recordings from seed %d on", seed-first, first)
 }
@@ -51,9 +61,9 @@ func FuzzFor(t testing.TB, first uint64, usual time.Duration, devices ...pass.De
 func randomRecordings(t testing.TB, s *suite) {
 	dev := s.open(t)
 	for seed := range uint64(20) {
-		Fuzz(t, seed, dev)
+		s.fuzz(t, seed, dev)
 	}
-	FuzzFor(t, 1000, 2*time.Second, dev)
+	s.fuzzFor(t, 1000, 2*time.Second, dev)
 }
 
 // A fuzzer is one random recording on one device.
@@ -64,7 +74,8 @@ type fuzzer struct {
 	seed    uint64
 	random  *rand.Rand
 	math    pass.Math
-	rounds  int // how often the recording runs
+	rounds  int  // how often the recording runs
+	bySize  bool // parts may be off in their last bits
 	steps   []*fuzzStep
 	values  []*fuzzValue
 	numbers []*fuzzNumbers // for the step that is planned next

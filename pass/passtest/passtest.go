@@ -14,6 +14,12 @@ type Config struct {
 	Math []pass.Math
 	// Full runs the large set of cases too, as TANDEM_FULL=1 does.
 	Full bool
+	// Ops lists the ops, by name, whose cases run, and nothing else does: for a backend that
+	// has several ways to compute them. nil: all, and the rest of the suite.
+	Ops []string
+	// BySize says that the backend chooses kernels by the size of an op, so that an op in
+	// parts gives the same within tolerance, but not the same bits, as the whole.
+	BySize bool
 	// Allocs is how often replaying a recording may allocate: 0, or what a binding to
 	// native code cannot avoid.
 	Allocs float64
@@ -29,6 +35,9 @@ func Run(t *testing.T, open func(testing.TB) pass.Device) { Config{}.Run(t, open
 func (c Config) Run(t *testing.T, open func(testing.TB) pass.Device) {
 	s := newSuite(c, open)
 	t.Run("cases", func(t *testing.T) { s.cases(t) })
+	if c.Ops != nil {
+		return
+	}
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s) })
 	}

@@ -1,0 +1,19 @@
+// Package cuda computes on NVIDIA GPUs through the driver alone: no toolkit, no cuDNN, no
+// cgo. It needs compute capability 7.5 (Turing) and a driver of CUDA 12.0.
+//
+//	dev, err := cuda.Open(ctx, cuda.Config{})
+//	defer dev.Close()
+//
+// A recording becomes one CUDA graph whose edges are the real dependencies of its
+// kernels, so that ops that do not depend on each other run side by side. All recordings
+// of a session share one workspace at addresses that never change, so that a graph is
+// made once. Data of one run go to the device in one copy, behind a number that is the
+// run's own; it comes back last, and only then is the run done.
+//
+// Kernels are in package kernels, compiled for each architecture. The device takes those
+// of its own architecture, or lower ones of the same generation, or else has the driver
+// compile PTX; Info says which.
+//
+// Environment: TANDEM_CUDA_DEVICE, TANDEM_CUDA_LIBRARY, TANDEM_CUDA_TIER and TANDEM_CUDA_TUNE
+// stand in for the fields of [Config] that are not set.
+package cuda

@@ -1,0 +1,145 @@
+// Halves for attention: blocks of keys, values and relative positions; see attention.go.
+#include "attention_parts.cuh"
+
+namespace attention {
+
+constexpr int PackThreads = 256;
+
+// A Source is the rows of a block: row r of them is row From + r of what begins at P, and
+// is there if that is within Count.
+template <typename T>
+struct Source {
+	const T* P;
+	int64_t Row, From, Count;
+	int Dim;
+	bool Vectors;
+
+	__device__ bool has(int r) const { return From + r >= 0 && From + r < Count; }
+};
+
+// Eight elements that lie side by side in a block: of a row, or Turned of a dimension.
+template <typename T, int D, bool Turned>
+struct Chunks {
+	static constexpr int Count = BlockRows * D / 8;
+	int line, chunk;  // row and chunk of dimensions, or dimension and chunk of rows
+
+	// Neighbouring lanes read, and write, neighbouring places.
+	__device__ explicit Chunks(int i) {
+		if (Turned) {
+			line = i / 128 * 16 + i % 16;
+			chunk = i / 16 % 8;
+		} else {
+			line = i / (D / 8);
+			chunk = i % (D / 8);
+		}
+	}
+
+	__device__ void load(const Source<T>& s, float (&v)[8]) const {
+#pragma unroll
+		for (int e = 0; e < 8; e++) v[e] = 0.0f;
+		if (Turned) {
+			if (line >= s.Dim) return;
+#pragma unroll
+			for (int e = 0; e < 8; e++) {
+				const int r = chunk * 8 + e;
+				if (s.has(r)) v[e] = to_number(s.P[(s.From + r) * s.Row + line]);
+			}
+			return;
+		}
+		if (!s.has(line)) return;
+		const T* p = s.P + (s.From + line) * s.Row + chunk * 8;
+#pragma unroll
+		for (int h = 0; h < 2; h++) {
+			if (chunk * 8 + h * 4 >= s.Dim) break;
+			const float4 q = load_quad(p + h * 4, s.Vectors);
+			v[4 * h] = q.x, v[4 * h + 1] = q.y, v[4 * h + 2] = q.z, v[4 * h + 3] = q.w;
+		}
+	}
+
+	// place returns where the chunk lies in the block.
+	__device__ int place() const {
+		const int panel = Turned ? 0 : chunk / 8;
+		return (panel * BlockRows + line) * 64 + ((chunk % 8) ^ (line % 8)) * 8;
+	}
+
+	static __device__ float to_number(float v) { return v; }
+	static __device__ float to_number(half v) { return to_float(v); }
+};
+
+__device__ inline void store_halves(half* to, const float (&v)[8]) {
+	*reinterpret_cast<uint4*>(to) = {pack_half(v[0], v[1]), pack_half(v[2], v[3]), pack_half(v[4], v[5]), pack_half(v[6], v[7])};
+}
+
+// pack_block makes one block. All threads of the thread block take part.
+template <typename T, int D, bool Exact, bool Turned>
+__device__ inline void pack_block(const Source<T>& s, half* to, float* factor) {
+	using Chunk = Chunks<T, D, Turned>;
+	constexpr int Each = Chunk::Count / PackThreads;
+	float v[Each][8], most = 0.0f, odd = 0.0f;
+#pragma unroll
+	for (int i = 0; i < Each; i++) Chunk(threadIdx.x + i * PackThreads).load(s, v[i]);
+#pragma unroll
+	for (int i = 0; i < Each; i++) {
+#pragma unroll
+		for (int e = 0; e < 8; e++) {
+			most = fmaxf(most, magnitude(v[i][e]));
+			if (Turned && !finite(v[i][e])) odd = 1.0f;
+		}
+	}
+	most = block_max<PackThreads>(most);
+	if (Turned) odd = block_max<PackThreads>(odd);
+	const Power scale = power_for(most);
+	if (threadIdx.x == 0) *factor = odd != 0.0f ? -scale.down : scale.down;
+#pragma unroll
+	for (int i = 0; i < Each; i++) {
+#pragma unroll
+		for (int e = 0; e < 8; e++) v[i][e] = Turned && !finite(v[i][e]) ? 0.0f : v[i][e] * scale.up;
+		half* p = to + Chunk(threadIdx.x + i * PackThreads).place();
+		store_halves(p, v[i]);
+		if (Exact) {
+#pragma unroll
+			for (int e = 0; e < 8; e++) v[i][e] = rest(v[i][e]);
+			store_halves(p + BlockRows * D, v[i]);
+		}
+	}
+}
+
+// A thread block makes one block of keys or, of odd numbers, of values: x counts those of
+// a head, head after head and item after item. Blocks come in pairs: the second of one may have no keys, and is zeros
+// then; pairs without keys are left as they are.
+template <typename T, int D, bool Exact>
+__device__ void pack(const AttentionPack& a) {
+	release_dependents();
+	const uint32_t at = blockIdx.x / 2, block = at % a.Blocks, slab = at / a.Blocks;
+	const uint32_t item = slab / a.Heads, head = slab % a.Heads;
+	const uint32_t keys = keys_of(a, item);
+	if (block / 2 * 2 * BlockRows >= keys) return;
+	const int64_t place = static_cast<int64_t>(at) * BlockRows * D * (Exact ? 2 : 1);
+	Source<T> s = {nullptr, 0, block * BlockRows, keys, static_cast<int>(a.Dim), false};
+	if (blockIdx.x % 2 == 0) {
+		s.P = reinterpret_cast<const T*>(a.K) + item * a.KItem + head * a.KHead;
+		s.Row = a.KRow;
+		s.Vectors = quads_aligned(reinterpret_cast<const T*>(a.K), a.KRow, a.KHead, a.KItem);
+		pack_block<T, D, Exact, false>(s, a.Keys + place, a.KeyFactors + at);
+	} else {
+		s.P = reinterpret_cast<const T*>(a.V) + item * a.VItem + head * a.VHead;
+		s.Row = a.VRow;
+		pack_block<T, D, Exact, true>(s, a.Values + place, a.ValueFactors + at);
+	}
+}
+
+// A thread block makes one block of relative positions of a head.
+template <int D, bool Exact>
+__device__ void positions(const AttentionPositions& a) {
+	release_dependents();
+	const uint32_t block = blockIdx.x % a.Blocks, head = blockIdx.x / a.Blocks;
+	const int64_t keys = a.Keys;
+	const Source<float> s = {
+	    a.P.P + static_cast<int64_t>(head) * a.Dim, a.P.Row,
+	    BlockRows * static_cast<int64_t>(block) - BlockRows / 2 * static_cast<int64_t>(a.Blocks) + keys - 1, 2 * keys - 1,
+	    static_cast<int>(a.Dim), quads_aligned(a.P.P, a.P.Row, 0, 0)};
+	const int64_t place = static_cast<int64_t>(blockIdx.x) * BlockRows * D * (Exact ? 2 : 1);
+	pack_block<float, D, Exact, false>(s, a.Packed + place, a.Factors + blockIdx.x);
+}
+
+}  // namespace attention

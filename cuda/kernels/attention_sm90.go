@@ -1,0 +1,45 @@
+package kernels
+
+import "fmt"
+
+// A flashWide is a variant of the kernel of warpgroups for many queries.
+type flashWide struct {
+	dim, stages int
+	turns       bool // the warpgroups begin products in turn
+}
+
+var flashWides = []flashWide{{64, 3, false}, {64, 3, true}, {128, 2, false}, {128, 2, true}}
+
+// WideFor returns the kernel of warpgroups for heads of at most dim dimensions, 64 or 128;
+// for other dimensions it has no name.
+func WideFor(dim int, turns bool) Entry {
+	for _, w := range flashWides {
+		if w.dim == dim && w.turns == turns {
+			return w.entry()
+		}
+	}
+	return Entry{}
+}
+
+func (w flashWide) entry() Entry {
+	const pair = 2 * AttentionBlock // keys of a stage
+	return Entry{
+		Name:    fmt.Sprintf("attention_wide_%d%s", w.dim, word(w.turns, "_turns")),
+		Call:    fmt.Sprintf("attention::flash_wide<%d, %d, %v>", w.dim, w.stages, w.turns),
+		Args:    Attention{},
+		Threads: 384, Resident: 1,
+		Shared: 2*w.stages*pair*w.dim*2 + 4*8*w.stages,
+		Tile:   [3]int{128, pair, w.dim},
+		From:   90, Exact: true,
+	}
+}
+
+var attentionWide = Family{"attention_sm90", flashWideEntries()}
+
+func flashWideEntries() []Entry {
+	var all []Entry
+	for _, w := range flashWides {
+		all = append(all, w.entry())
+	}
+	return all
+}

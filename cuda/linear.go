@@ -1,0 +1,172 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
+	"github.com/tandem-gpu/tandem/cuda/kernels"
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// linearParam is the weights of a Gemm or a table of Embed on the device.
+type linearParam struct {
+	*matrix
+	shape pass.LinearShape
+	bias  *memory // F32 [n], and the dual biases behind; nil: none
+}
+
+// Free implements backend.Memory.
+func (p *linearParam) Free() {
+	p.matrix.Free()
+	p.bias.Free()
+}
+
+// biasAt and dualAt return where the bias of a column is; 0 if there is none.
+func (p *linearParam) biasAt(column int) driver.Pointer {
+	if !p.shape.Bias {
+		return 0
+	}
+	return p.bias.at + driver.Pointer(4*column)
+}
+
+func (p *linearParam) dualAt(column int) driver.Pointer {
+	return p.bias.at + driver.Pointer(4*(p.shape.N+column))
+}
+
+// fewRows is up to how many rows a product reads the weights as they were loaded.
+const fewRows = 8
+
+// gemm compiles a Gemm. Columns that are given again come from the launch that makes them
+// the first time, if that is asked for too.
+func (c *compiler) gemm(op pass.Gemm, cost pass.Cost) error {
+	p := c.plan.Param(op.W).(*linearParam)
+	n := p.shape.N
+	m := linearProduct{
+		p: p, a: op.A, c: op.C, batch: op.Batch, rows: op.Rows, width: op.Columns.Len(),
+		from: op.Columns.From, epilogue: op.Epilogue, biased: true,
+	}
+	first := pass.Span{From: op.Columns.From, To: min(op.Columns.To, n)}
+	again := pass.Span{From: max(op.Columns.From-n, 0), To: op.Columns.To - n}
+	if op.Rows == 0 || op.Columns.Len() == 0 {
+		return nil
+	}
+	if op.Batch*op.Rows > fewRows {
+		var err error
+		if m.left, err = c.prepare(rowsOf(func(k *call) kernels.View { return k.read(op.A, op.Batch, op.Rows, p.shape.K) }, op.Batch, op.Rows, p.shape.K)); err != nil {
+			return err
+		}
+	}
+	m.columns = first
+	if again.Len() > 0 && first.From <= again.From && again.To <= first.To {
+		m.again = again
+		return c.linear(m, cost)
+	}
+	if first.Len() > 0 {
+		if err := c.linear(m, part(cost, first.Len(), op.Columns.Len())); err != nil {
+			return err
+		}
+	}
+	if again.Len() <= 0 {
+		return nil
+	}
+	// The columns that are given again alone: their bias is the dual one.
+	m.columns, m.from, m.biased, m.epilogue = again, op.Columns.From-n, false, pass.None
+	return c.linear(m, part(cost, again.Len(), op.Columns.Len()))
+}
+
+// A linearProduct is the columns of a Gemm that one launch makes.
+type linearProduct struct {
+	p                  *linearParam
+	a, c               pass.View
+	batch, rows, width int       // width: columns of c
+	left               prepared  // a for tensor cores, if there are many rows
+	columns            pass.Span // of the weights
+	again              pass.Span // of those, which are given again
+	from               int       // column of the weights at the first element of a row of c
+	biased             bool      // by the bias, else by the dual one
+	epilogue           pass.Epilogue
+}
+
+// out notes that a launch writes the output, and returns where its first column goes.
+func (m *linearProduct) out(k *call) kernels.View {
+	v := k.write(m.c, m.batch, m.rows, m.width)
+	v.P += kernels.F32(4 * (m.columns.From - m.from))
+	return v
+}
+
+// bias returns where the bias of the first column is.
+func (m *linearProduct) bias() driver.Pointer {
+	if m.biased {
+		return m.p.biasAt(m.columns.From)
+	}
+	return m.p.dualAt(m.columns.From)
+}
+
+// dual returns where the dual bias of the first column that is given again is, and the
+// columns, counted from the first.
+func (m *linearProduct) dual() (driver.Pointer, pass.Span) {
+	if m.again.Len() <= 0 {
+		return 0, pass.Span{}
+	}
+	return m.p.dualAt(m.again.From), pass.Span{From: m.again.From - m.columns.From, To: m.again.To - m.columns.From}
+}
+
+// linear emits the launch of a product.
+func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
+	if m.batch*m.rows <= fewRows {
+		return c.few(m, cost)
+	}
+	w, err := m.p.halves(c.ctx, !c.fast)
+	if err != nil {
+		return err
+	}
+	dual, duals := m.dual()
+	return c.tile(product{
+		a: m.left, items: m.batch, lines: 1, width: m.rows, step: m.left.stride,
+		w: w, columns: m.columns, segments: 1, depth: m.left.stride,
+		bias: m.bias(), dual: dual, duals: duals, shift: m.p.shape.N,
+		out: m.out, epilogue: m.epilogue,
+	}, cost)
+}
+
+// few emits a product of up to eight rows, whose warps read the weights once. A warp makes
+// four columns at a time where there are enough of them to fill a large GPU, and else one;
+// sums have the same order.
+func (c *compiler) few(m linearProduct, cost pass.Cost) error {
+	const one, four = "a column a warp", "four columns a warp"
+	rows, at := 1, m.p
+	for _, r := range []int{4, 8} {
+		if m.batch*m.rows > rows {
+			rows = r
+		}
+	}
+	ways, rule := []string{one, four}, fmt.Sprintf("%d columns", m.columns.Len())
+	if m.columns.Len() >= 8192 {
+		ways = []string{four, one}
+	}
+	way, why := c.choose(fmt.Sprintf("few rows %d×%d×%d %v", m.batch*m.rows, m.columns.Len(), at.shape.K, at.typ), rule, ways...)
+	columns := map[string]int{one: 1, four: 4}[way]
+	dual, duals := m.dual()
+	k := c.call(fmt.Sprintf("linear_few_%s_%dx%d", typeName(at.typ), rows, columns))
+	args := kernels.Few{
+		W: kernels.U32(at.at(m.columns.From)), BlockScales: kernels.F16(at.scalesAt(m.columns.From)),
+		Bias: kernels.F32(m.bias()), Dual: kernels.F32(dual),
+		A: k.read(m.a, m.batch, m.rows, at.shape.K), C: m.out(k),
+		Stride: int64(at.stride), Rows: uint32(m.batch * m.rows), ItemRows: uint32(m.rows),
+		Columns: uint32(m.columns.Len()), Depth: uint32(at.shape.K),
+		DualFrom: uint32(duals.From), DualTo: uint32(duals.To), DualShift: int32(at.shape.N),
+		Epilogue: epilogue(m.epilogue),
+	}
+	shared := 4 * rows * min(at.stride, kernels.FewChunk/rows)
+	// Blocks take a few groups of columns each, since they have to fetch the rows first; not
+	// as many as there are, so that the device keeps them equally busy.
+	groups := ceilDiv(m.columns.Len(), 4*columns)
+	each := min(max(groups/(8*c.d.attributes.sms), 1), 4)
+	return run(k.because("%s: %s", way, why), args, grid{ceilDiv(groups, each), 1, 1}, shared, cost)
+}
+
+// part returns the share n of all of a cost.
+func part(c pass.Cost, n, all int) pass.Cost {
+	f := float64(n) / float64(max(all, 1))
+	return pass.Cost{FLOP: c.FLOP * f, Bytes: c.Bytes * f}
+}

@@ -1,0 +1,138 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tandem-gpu/tandem/cuda/kernels"
+)
+
+// A tileChoice is how the blocks of a product divide it: in tiles of rows × columns and
+// the sum in parts, or in wide tiles.
+type tileChoice struct {
+	rows, columns int
+	splits        int
+	wide          kernels.WideShape // Columns 0: not wide
+}
+
+// String returns the name of the choice for the tune file.
+func (t tileChoice) String() string {
+	switch {
+	case t.wide.Blocks == 1:
+		return fmt.Sprintf("wide 128x%d", t.wide.Columns)
+	case t.wide.Blocks > 1:
+		return fmt.Sprintf("wide 128x%d, clusters of %d", t.wide.Columns, t.wide.Blocks)
+	case t.splits > 1:
+		return fmt.Sprintf("%dx%d, sums in %d parts", t.rows, t.columns, t.splits)
+	}
+	return fmt.Sprintf("%dx%d", t.rows, t.columns)
+}
+
+// tileWays returns the ways to divide a product, the best by rule first. The rule looks at
+// the shape, and at the device's multiprocessors only where the order of sums does not
+// depend on it: wide tiles of all widths add alike.
+func tileWays(p *product, sms int, has func(kernel string) bool) (ways []tileChoice, rule string) {
+	rows, columns := p.rows(), p.columns.Len()
+	small, rule := chooseTile(rows, columns, p.segments*ceilDiv(p.depth, kernels.TileDepth))
+	if p.whole > 0 {
+		rows, small.splits = p.whole, 1
+	}
+	others := []tileChoice{{rows: 64, columns: 64, splits: 1}, {rows: 128, columns: 32, splits: 1}, {rows: 128, columns: 128, splits: 1}}
+	others = slices.DeleteFunc(others, func(t tileChoice) bool { return t == small })
+	// With fewer tiles, and sums so long, small ones spread better: their sums are made in
+	// parts, which a launch more adds up.
+	const enough, long = 40, 2048
+	wide := wideWays(p, sms, has)
+	count := ceilDiv(rows, kernels.WideRows) * ceilDiv(columns, 64)
+	switch {
+	case len(wide) == 0 || count < enough && p.depth > long:
+		return slices.Concat([]tileChoice{small}, wide, others), rule
+	}
+	return slices.Concat(wide, []tileChoice{small}, others), fmt.Sprintf("%d tiles on %d multiprocessors", count, sms)
+}
+
+// chooseTile decides by the shape alone, so that a sum has the same order on every
+// device: the largest tile of which there are enough for a large GPU, and if even the
+// smallest are too few and the sum is long, blocks for parts of it.
+func chooseTile(rows, columns, steps int) (t tileChoice, rule string) {
+	const enough = 120 // blocks that keep a large GPU busy
+	count := func(r, c int) int { return ceilDiv(rows, r) * ceilDiv(columns, c) }
+	switch {
+	case columns <= 32 && count(128, 32) >= enough:
+		return tileChoice{rows: 128, columns: 32, splits: 1}, fmt.Sprintf("%d columns", columns)
+	case count(128, 128) >= enough && rows > 64 && columns > 64:
+		return tileChoice{rows: 128, columns: 128, splits: 1}, fmt.Sprintf("%d tiles", count(128, 128))
+	}
+	const least, most = 16, 16 // steps that pay the addition of a part; parts
+	tiles := count(64, 64)
+	return tileChoice{rows: 64, columns: 64, splits: max(min(enough/tiles, steps/least, most), 1)}, fmt.Sprintf("%d small tiles", tiles)
+}
+
+// wideWays returns the wide tiles that a product can have, the quickest by estimate first.
+func wideWays(p *product, sms int, has func(kernel string) bool) []tileChoice {
+	if !p.straight() {
+		return nil
+	}
+	var ways []tileChoice
+	seconds := map[tileChoice]float64{}
+	for _, s := range kernels.WideShapes {
+		if s.Products != p.parts() || !has(s.Name()) {
+			continue
+		}
+		t := tileChoice{wide: s}
+		clusters := wideClusters(p, s)
+		waves := ceilDiv(clusters, max(sms/s.Blocks, 1))
+		seconds[t] = float64(waves) * wideTime(s, p.depth)
+		ways = append(ways, t)
+	}
+	slices.SortStableFunc(ways, func(a, b tileChoice) int {
+		if seconds[a] < seconds[b] {
+			return -1
+		}
+		if seconds[a] > seconds[b] {
+			return 1
+		}
+		return 0
+	})
+	return ways
+}
+
+// wideClusters returns how many tiles of clusters a product has.
+func wideClusters(p *product, s kernels.WideShape) int {
+	down := p.items * ceilDiv(p.width, kernels.WideRows)
+	return ceilDiv(down, s.Blocks) * ceilDiv(p.columns.Len(), s.Columns)
+}
+
+// wideTime estimates the time of a tile: of the products at the rate of a multiprocessor of
+// an H200, and of the results. Clusters copy less.
+func wideTime(s kernels.WideShape, depth int) float64 {
+	const rate = 7.0e12 // F16 operations a second
+	const store = 8.0e-11
+	work := 2 * kernels.WideRows * float64(s.Columns) * float64(roundUp(depth, kernels.WideDepth)) * float64(s.Products) / rate
+	if s.Columns < 256 {
+		work *= 1.07
+	}
+	if s.Blocks > 1 {
+		work *= 0.95
+	}
+	return work + 1e-6 + store*kernels.WideRows*float64(s.Columns)
+}
+
+// kernel returns the name of the kernel for a number of parts.
+func (t tileChoice) kernel(parts int) string {
+	return fmt.Sprintf("tile_%dx%d_%d", t.rows, t.columns, parts)
+}
+
+func (t tileChoice) grid(rows, columns int) grid {
+	return grid{ceilDiv(rows, t.rows) * ceilDiv(columns, t.columns), t.splits, 1}
+}
+
+func (t tileChoice) shared(parts, capability int) int {
+	return kernels.TileShared(t.rows, t.columns, parts, capability)
+}
+
+// ceilDiv returns a/b, rounded up.
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+// roundUp returns the next multiple of b.
+func roundUp(a, b int) int { return ceilDiv(a, b) * b }

@@ -1,0 +1,62 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
+	"github.com/tandem-gpu/tandem/cuda/kernels"
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// tileWide emits a product in wide tiles. Blocks are as many as run at a time; each goes
+// through its share of the tiles.
+func (c *compiler) tileWide(p product, t tileChoice, why string, cost pass.Cost) error {
+	s := t.wide
+	k := c.call(s.Name())
+	args := kernels.WideTile{Tile: p.args(k)}
+	args.Tile.Splits = 1
+	p.results(k, &args.Tile)
+	if !c.scratch.dry { // addresses are not known yet
+		if err := c.wideMaps(&args, &p, s); err != nil {
+			return fmt.Errorf("tensor maps of %v: %w", t, err)
+		}
+	}
+	clusters := min(wideClusters(&p, s), max(c.d.attributes.sms/s.Blocks, 1))
+	return run(k.because("%v: %s", t, why), args, grid{clusters * s.Blocks, 1, 1}, s.Shared(), cost)
+}
+
+// wideMaps makes the maps of the operands.
+func (c *compiler) wideMaps(w *kernels.WideTile, p *product, s kernels.WideShape) error {
+	a := &w.Tile
+	for _, m := range []struct {
+		to          *kernels.TensorMap
+		at          kernels.F16
+		size        []uint64
+		stride      []uint64
+		rows, items int
+	}{
+		{&w.A, a.A, []uint64{uint64(p.depth), uint64(p.width), uint64(p.items)}, []uint64{uint64(2 * a.AStep), uint64(2 * a.AItem)}, kernels.WideRows, 1},
+		{&w.ALow, a.ALow, []uint64{uint64(p.depth), uint64(p.width), uint64(p.items)}, []uint64{uint64(2 * a.AStep), uint64(2 * a.AItem)}, kernels.WideRows, 1},
+		{&w.B, a.B, []uint64{uint64(p.depth), uint64(a.Columns)}, []uint64{uint64(2 * a.BRow)}, s.Columns / s.Blocks, 0},
+		{&w.BLow, a.BLow, []uint64{uint64(p.depth), uint64(a.Columns)}, []uint64{uint64(2 * a.BRow)}, s.Columns / s.Blocks, 0},
+	} {
+		if m.at == 0 {
+			continue
+		}
+		t := driver.TensorMap{
+			Type: driver.TensorF16, Address: driver.Pointer(m.at), Size: m.size, Stride: m.stride,
+			Box: []uint32{kernels.WideDepth, uint32(m.rows)}, Swizzle: driver.Swizzle128, Promote: 256,
+		}
+		if m.items > 0 {
+			t.Box = append(t.Box, uint32(m.items))
+		}
+		err := c.d.do(func() (err error) {
+			*m.to, err = c.d.drv.EncodeTensorMap(t)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/backend"
+)
+
+// program is a compiled recording: one graph, or several if its work takes long.
+type program struct {
+	s        *stream
+	plan     *backend.Plan
+	counted  bool // by the stream
+	launches []launch
+	held     []*memory
+	watched  bool
+
+	chosen     map[string][2]string // by the compiler
+	segments   []segment
+	pieces     []pass.Cost
+	base       driver.Pointer // of the arena, as the graphs know it
+	generation int            // of the arena
+	bytes      int            // of the arena
+	inputs     map[int]int
+	offsets    []int
+	upload     int // bytes that go up with each run: head and inputs
+	download   int // bytes of the outputs
+
+	blocks []*block // of page-locked memory, one for each job
+	failed uint64   // serial of a job of which a part has failed
+}
+
+// A segment is launches that one graph holds.
+type segment struct {
+	from, to int
+	exec     driver.Exec
+}
+
+// compile makes the launches and their graphs.
+func (p *program) compile(ctx context.Context) error {
+	s := p.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !p.counted {
+		p.counted = true
+		s.programs++
+	}
+	if p.chosen == nil {
+		p.chosen = map[string][2]string{}
+	}
+	c := &compiler{
+		d: s.d, ctx: ctx, plan: p.plan, arena: s.arena.at, offsets: make([]int, len(p.plan.Temps)),
+		constant: map[string]*memory{}, chosen: p.chosen,
+	}
+	defer func() { p.held = append(p.held, c.held...) }()
+	c.scratch.dry = true
+	if err := c.compile(); err != nil {
+		return err
+	}
+	offsets, inputs, temps, bytes, err := s.place(p.plan, c.scratch.sizes)
+	if err != nil {
+		return err
+	}
+	c.arena, c.offsets, c.inputs = s.arena.at, offsets, inputs
+	c.scratch = scratch{temps: temps}
+	c.launches = c.launches[:0] // as many as before
+	if err := c.compile(); err != nil {
+		return err
+	}
+	p.launches, p.watched, p.offsets, p.inputs = c.launches, c.watched, offsets, inputs
+	p.base, p.bytes = s.arena.at, bytes
+	p.upload = inputsAt
+	for _, i := range p.plan.Inputs {
+		p.upload = max(p.upload, 4*(inputs[i]+p.plan.Temps[i].Len))
+	}
+	p.download = 0
+	for _, o := range p.plan.Outputs {
+		p.download += 4 * o.Len
+	}
+	p.cut()
+	if err := p.instantiate(); err != nil {
+		return err
+	}
+	p.generation = s.arena.generation // not before: without graphs nothing may be submitted
+	return nil
+}
+
+// A graph holds about this much work, by the device's rate: so much that what launching
+// one costs does not show, and so little that a run can be cancelled, reports how far it
+// is, and stays below the time limit of devices that have one.
+const segmentSeconds = 0.05
+
+// mostNodes bounds the kernels of a graph: what the order of more costs to find grows with
+// their square.
+const mostNodes = 2048
+
+// cut divides the launches into segments.
+func (p *program) cut() {
+	p.segments, p.pieces = nil, nil
+	rate := p.s.d.Rate()
+	var sum pass.Cost
+	from := 0
+	for i, l := range p.launches {
+		next := sum.Add(l.cost)
+		if i > from && (i-from == mostNodes || max(next.FLOP/rate.FLOP, next.Bytes/rate.Bytes) > segmentSeconds) {
+			p.segments, p.pieces = append(p.segments, segment{from: from, to: i}), append(p.pieces, sum)
+			from, next = i, l.cost
+		}
+		sum = next
+	}
+	p.segments, p.pieces = append(p.segments, segment{from: from, to: len(p.launches)}), append(p.pieces, sum)
+}
+
+// instantiate makes the graphs.
+func (p *program) instantiate() error {
+	if p.s.d.trace != nil {
+		return nil
+	}
+	return p.s.d.do(func() error {
+		for i := range p.segments {
+			g := &p.segments[i]
+			if g.from == g.to {
+				continue
+			}
+			exec, err := p.graph(p.launches[g.from:g.to])
+			if err != nil {
+				return err
+			}
+			g.exec = exec
+		}
+		return nil
+	})
+}
+
+// graph makes an executable graph of launches.
+func (p *program) graph(launches []launch) (driver.Exec, error) {
+	drv := p.s.d.drv
+	g, err := drv.CreateGraph()
+	if err != nil {
+		return 0, err
+	}
+	defer drv.DestroyGraph(g)
+	nodes := make([]driver.Node, len(launches))
+	for i, after := range dependencies(launches) {
+		edges := make([]driver.Edge, len(after))
+		for j, k := range after {
+			edges[j].From = nodes[k]
+		}
+		// A kernel waits for what it depends on by itself, and every kernel does, so
+		// that all that came before the one is done as well.
+		if len(edges) == 1 && p.s.d.kernels.wait() {
+			edges[0].Programmatic = true
+		}
+		if nodes[i], err = drv.AddKernel(g, launches[i].driver(), edges); err != nil {
+			return 0, fmt.Errorf("op %d: %s: kernel %s: %w", launches[i].step, launches[i].label, launches[i].entry.Name, err)
+		}
+	}
+	return drv.Instantiate(g)
+}
+
+// driver returns a launch as the driver takes it.
+func (l *launch) driver() driver.Launch {
+	return driver.Launch{
+		Function: l.fn, Grid: l.grid, Block: [3]uint32{uint32(l.entry.Threads), 1, 1},
+		Shared: uint32(l.shared), Args: l.args,
+	}
+}
+
+// Pieces implements backend.Program: each segment is one.
+func (p *program) Pieces() []pass.Cost { return p.pieces }
+
+// at returns where an element of a buffer of the plan lies.
+func (p *program) at(place backend.Place, element int) driver.Pointer {
+	if place.State {
+		return p.plan.States[place.Index].(*memory).at + driver.Pointer(4*element)
+	}
+	if at, ok := p.inputs[place.Index]; ok {
+		return p.base + driver.Pointer(4*(at+element))
+	}
+	return p.base + driver.Pointer(4*(p.offsets[place.Index]+element))
+}
+
+// drop gives up the graphs and what the launches use.
+func (p *program) drop() {
+	for _, m := range p.held {
+		m.Free()
+	}
+	p.held = nil
+	segments := p.segments
+	p.segments = nil
+	p.s.d.do(func() error {
+		for _, g := range segments {
+			if g.exec != 0 {
+				p.s.d.drv.DestroyExec(g.exec)
+			}
+		}
+		return nil
+	})
+}
+
+// Free implements backend.Program.
+func (p *program) Free() {
+	p.s.hush()
+	p.drop()
+	for _, b := range p.blocks {
+		b.free(p.s.d)
+	}
+	p.blocks = nil
+	if p.counted {
+		p.counted = false
+		p.s.leave()
+	}
+}
+
+// Dump implements backend.Program.
+func (p *program) Dump(w io.Writer) error {
+	_, err := io.WriteString(w, p.text())
+	return err
+}
+
+// text describes the launches. It holds the lock under which a run compiles the program
+// anew, which must not be held when the caller's code is called.
+func (p *program) text() string {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	var b strings.Builder
+	k := 0
+	for i, op := range p.plan.Steps {
+		fmt.Fprintf(&b, "%3d %s:", i, op.Op.Name())
+		for _, a := range op.Args {
+			fmt.Fprintf(&b, " %s %d×%d×%d", a.Name, a.Batch, a.Rows, a.Cols)
+		}
+		for _, param := range op.Params {
+			fmt.Fprintf(&b, ", %v", param.Shape())
+		}
+		fmt.Fprintf(&b, "; %.3g FLOP, %.3g bytes\n", op.Cost.FLOP, op.Cost.Bytes)
+		for ; k < len(p.launches) && p.launches[k].step == i; k++ {
+			l := &p.launches[k]
+			fmt.Fprintf(&b, "      %s: grid %v, %d threads, %d bytes shared", l.entry.Name, l.grid, l.entry.Threads, l.shared)
+			if l.why != "" {
+				fmt.Fprintf(&b, "; %s", l.why)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	fmt.Fprintf(&b, "workspace: %d bytes; %d kernels in %d graphs; %d bytes up, %d down\n",
+		p.bytes, len(p.launches), len(p.pieces), p.upload, p.download)
+	return b.String()
+}

@@ -1,0 +1,77 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
+	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
+	"github.com/tandem-gpu/tandem/cuda/internal/emulate"
+	"github.com/tandem-gpu/tandem/cuda/kernels"
+	"github.com/tandem-gpu/tandem/pass"
+)
+
+// hostDriver is the driver of tests with kernels of its own.
+type hostDriver struct{ *drivertest.Driver }
+
+func (hostDriver) Archive() *kernels.Archive { return kernels.Nominal() }
+
+// libraries are the kernels for the emulator, by the capability that it has.
+var libraries sync.Map
+
+// library returns the kernels for the emulator. Tests that need them are skipped where they
+// have not been compiled, unless TANDEM_REQUIRE_EMULATED is set, and with TANDEM_EMULATED=0.
+func library(t testing.TB, capability int) *emulate.Library {
+	t.Helper()
+	if os.Getenv("TANDEM_EMULATED") == "0" {
+		t.Skip("SKIPPED: TANDEM_EMULATED=0")
+	}
+	name := "libtandem_cuda.so"
+	if capability < 80 {
+		name = "libtandem_cuda_75.so"
+	}
+	path, err := filepath.Abs(filepath.Join("..", "build", name))
+	require.NoError(t, err)
+	open, _ := libraries.LoadOrStore(name, sync.OnceValues(func() (*emulate.Library, error) { return emulate.Open(path) }))
+	lib, err := open.(func() (*emulate.Library, error))()
+	if errors.Is(err, os.ErrNotExist) && os.Getenv("TANDEM_REQUIRE_EMULATED") == "" {
+		t.Skipf("SKIPPED: the kernels are not compiled for the emulator; make cuda-emulated does it (%v)", err)
+	}
+	require.NoError(t, err)
+	return lib
+}
+
+// emulatedDriver returns a driver on the host whose kernels run in the emulator.
+func emulatedDriver(t testing.TB, gpu drivertest.Profile) hostDriver {
+	lib := library(t, gpu.Capability)
+	return hostDriver{drivertest.New(drivertest.Config{
+		Devices: []drivertest.Profile{gpu},
+		Kernel: func(name string, l driver.Launch) error {
+			return lib.Launch(name, emulate.Launch{Grid: l.Grid, Block: l.Block, Shared: l.Shared, Cooperative: l.Cooperative, Args: l.Args})
+		},
+	})}
+}
+
+// emulated opens the backend on an emulated GPU.
+func emulated(t testing.TB, gpu drivertest.Profile, cfg Config) pass.Device {
+	t.Helper()
+	gpu.Clock, gpu.MemoryClock = 1, 1 // the emulator's pace, by which runs are divided
+	cfg, err := cfg.resolve()
+	require.NoError(t, err)
+	dev, err := open(context.Background(), emulatedDriver(t, gpu), cfg)
+	require.NoError(t, err)
+	return dev
+}
+
+// onDevice reports whether TANDEM_DEVICES names "cuda": then there is a GPU, and tests that
+// need one run.
+func onDevice() bool {
+	return slices.Contains(strings.Split(os.Getenv("TANDEM_DEVICES"), ","), "cuda")
+}

@@ -1,0 +1,172 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/backend"
+)
+
+// stream is the queue of one session.
+type stream struct {
+	d     *device
+	queue driver.Stream
+	marks marks
+
+	mu       sync.Mutex
+	arena    *arena
+	programs int
+	inFlight atomic.Int32 // parts
+	adrift   atomic.Bool  // a part was given up, of which work may be under way
+}
+
+func newStream(d *device, cfg pass.SessionConfig) (*stream, error) {
+	s := &stream{d: d}
+	err := d.do(func() error {
+		least, greatest, err := d.drv.PriorityRange()
+		if err != nil {
+			return err
+		}
+		priority := least
+		if cfg.Latency == pass.Interactive {
+			priority = greatest
+		}
+		s.queue, err = d.drv.CreateStream(priority)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.arena, err = newArena(d); err != nil {
+		d.do(func() error { return d.drv.DestroyStream(s.queue) })
+		return nil, err
+	}
+	return s, nil
+}
+
+// Alloc implements backend.Stream.
+func (s *stream) Alloc(_ pass.DType, n int) (backend.Memory, error) {
+	m, err := s.d.zero("state", 4*n)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// NewCache implements backend.Stream.
+func (s *stream) NewCache(cfg pass.CacheConfig) (backend.Memory, error) {
+	if err := s.d.gone(); err != nil {
+		return nil, err
+	}
+	return newCache(s.d, cfg)
+}
+
+// Write implements backend.Stream.
+func (s *stream) Write(ctx context.Context, m backend.Memory, offset int, data []uint32) error {
+	b := bytesOf(data)
+	next := func(dst []byte, from int) error { copy(dst, b[from:]); return nil }
+	return s.d.fill(ctx, m.(*memory), 4*offset, next, len(b))
+}
+
+// Read implements backend.Stream.
+func (s *stream) Read(ctx context.Context, m backend.Memory, offset int, data []uint32) error {
+	return s.d.fetch(ctx, bytesOf(data), m.(*memory), 4*offset)
+}
+
+// Compile implements backend.Stream.
+func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (_ backend.Program, err error) {
+	if err := s.d.gone(); err != nil {
+		return nil, err
+	}
+	p := &program{s: s, plan: plan}
+	done := false
+	defer func() {
+		if !done { // with an error, or a panic
+			p.Free()
+		}
+	}()
+	if err := p.compile(ctx); err != nil {
+		return nil, err
+	}
+	done = true
+	return p, nil
+}
+
+// quiet waits for work that was given up, since memory and graphs that it uses are about to
+// go. What never ends is left to the driver, which waits for it where it must.
+func (s *stream) quiet() {
+	if !s.adrift.Swap(false) || s.d.gone() != nil {
+		return
+	}
+	if err := s.d.settle(s.queue, s.d.watchdog); err != nil && s.d.gone() == nil {
+		s.d.log.Warn("cuda: work that was given up has not ended", "error", err)
+	}
+}
+
+// place lays out the memory of a plan whose steps need scratch of the given sizes, and
+// makes the arena large enough for it. It returns the offsets of the plan's temporaries
+// and then of the scratch pieces, in elements, and those of the inputs.
+func (s *stream) place(plan *backend.Plan, sizes [][]int) (offsets []int, inputs map[int]int, temps [][]int, bytes int, err error) {
+	const align = 64 // elements: what tensor maps and vector loads want, and a little more
+	inputs = map[int]int{}
+	at := inputsAt / 4
+	laid := *plan
+	laid.Temps = slices.Clone(plan.Temps)
+	for _, i := range plan.Inputs {
+		inputs[i] = at
+		at += up(plan.Temps[i].Len, align)
+		laid.Temps[i].Len = 0
+	}
+	temps = make([][]int, len(plan.Steps))
+	for step, all := range sizes {
+		for _, n := range all {
+			temps[step] = append(temps[step], len(laid.Temps))
+			laid.Temps = append(laid.Temps, backend.Temp{Len: (n + 3) / 4, First: step, Last: step})
+		}
+	}
+	offsets, length := laid.Pack(align)
+	for i := range offsets {
+		offsets[i] += at
+	}
+	bytes = 4 * (at + length)
+	return offsets, inputs, temps, bytes, s.arena.grow(uint64(bytes))
+}
+
+// keptBytes is how large a workspace is kept for the next recording, since mapping memory
+// takes longer than recording.
+const keptBytes = 64 << 20
+
+// leave takes a program off the count; when the last one is gone, so is the memory.
+func (s *stream) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.programs--; s.programs > 0 || s.inFlight.Load() > 0 || s.arena.bytes <= keptBytes {
+		return
+	}
+	if err := s.arena.empty(); err != nil && s.d.gone() == nil {
+		s.d.log.Warn("cuda: workspace", "error", err)
+	}
+}
+
+// Close implements backend.Stream.
+func (s *stream) Close() error {
+	s.quiet()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := errors.Join(
+		s.arena.close(),
+		s.d.do(func() error {
+			s.marks.free(s.d.drv)
+			return s.d.drv.DestroyStream(s.queue)
+		}))
+	if err != nil && s.d.gone() == nil {
+		return fmt.Errorf("stream: %w", err)
+	}
+	return nil
+}

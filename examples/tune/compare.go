@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tandem-gpu/tandem/cuda"
+	"github.com/tandem-gpu/tandem/examples/internal/kernel"
+)
+
+const (
+	// worthwhile is how much less time than before a way must take to be pinned: less is
+	// within what measurements differ by.
+	worthwhile = 0.03
+	// hopeless is how many times the least first estimate lets a way out of the race.
+	hopeless = 2
+	// rounds are how often ways take turns, so that what changes with time strikes all.
+	rounds = 4
+	// longRun is how long a run of many ops should take, at most.
+	longRun = 10 * time.Millisecond
+)
+
+// A candidate is a way at a boundary, and what was measured of it.
+type candidate struct {
+	way   string
+	timed *kernel.Timed // nil: it failed
+	err   error         // why it does not count
+	runs  []float64     // seconds of one op, of each run
+	out   bool          // of the race: far slower than another
+}
+
+func (c *candidate) close() error {
+	if c.timed == nil {
+		return nil
+	}
+	return c.timed.Close()
+}
+
+// median returns the seconds of one op.
+func (c *candidate) median() float64 {
+	sorted := slices.Sorted(slices.Values(c.runs))
+	n := len(sorted)
+	if n%2 == 0 {
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return sorted[n/2]
+}
+
+// take does one run.
+func (c *candidate) take(ctx context.Context) error {
+	took, err := c.timed.Once(ctx)
+	if err != nil {
+		return err
+	}
+	c.runs = append(c.runs, took.Seconds()/float64(c.timed.Ops))
+	return nil
+}
+
+// compare times the candidates whose results were right, for a time each. Those that are
+// far slower than another are left out after some runs, but for the one that would be taken
+// as it is, and the rule's: others are compared with them.
+func compare(ctx context.Context, all []candidate, choice string, limit time.Duration) error {
+	var race []*candidate
+	least := 0.0
+	for i := range all {
+		c := &all[i]
+		if c.err != nil {
+			continue
+		}
+		if err := c.timed.Repeat(ctx, min(longRun, limit/20)); err != nil {
+			return err
+		}
+		for range 3 {
+			if err := c.take(ctx); err != nil {
+				return err
+			}
+		}
+		if first := slices.Min(c.runs); least == 0 || first < least {
+			least = first
+		}
+		race = append(race, c)
+	}
+	race = slices.DeleteFunc(race, func(c *candidate) bool {
+		c.out = slices.Min(c.runs) > hopeless*least && c != &all[0] && c.way != choice
+		return c.out
+	})
+	if len(race) == 0 {
+		return nil
+	}
+	// Clocks rise, caches fill.
+	for start := time.Now(); time.Since(start) < limit; {
+		if _, err := race[0].timed.Once(ctx); err != nil {
+			return err
+		}
+	}
+	for _, c := range race {
+		c.runs = nil
+	}
+	for range rounds {
+		for _, c := range race {
+			for start := time.Now(); ; {
+				if err := c.take(ctx); err != nil {
+					return err
+				}
+				if time.Since(start) >= limit/rounds {
+					break
+				}
+			}
+		}
+		slices.Reverse(race)
+	}
+	return nil
+}
+
+// decide returns the way to pin at a boundary, if there is one that is worth it. The first
+// candidate is the rule's.
+func decide(b cuda.Boundary, all []candidate) (pin cuda.TunePin, ok bool) {
+	var best, now *candidate
+	for i := range all {
+		c := &all[i]
+		if c.err != nil || c.out { // its few runs are not to be compared with others
+			continue
+		}
+		if c.way == b.Choice {
+			now = c
+		}
+		if best == nil || c.median() < best.median() {
+			best = c
+		}
+	}
+	if now == nil || all[0].err != nil || best.median() > (1-worthwhile)*now.median() {
+		return cuda.TunePin{}, false
+	}
+	return cuda.TunePin{
+		Boundary: b.Name, Choice: best.way, Seconds: best.median(), Rule: all[0].median(),
+		Error: best.timed.L2, Bound: best.timed.Limit.L2,
+	}, true
+}
