@@ -211,6 +211,31 @@ func TestLateWorkIsWaitedFor(t *testing.T) {
 	require.Empty(t, inner.Leaks())
 }
 
+// State that is filled again after a run that timed out is not overwritten by that run.
+func TestLateWorkComesBeforeTransfers(t *testing.T) {
+	t.Parallel()
+	for _, move := range []func(pass.Session, context.Context, pass.View, any) error{pass.Session.Write, pass.Session.Read} {
+		var kernels atomic.Int32
+		b := newBench(t, drivertest.Config{Lazy: true, Kernel: func(string, driver.Launch) error {
+			kernels.Add(1)
+			return nil
+		}}, Config{Watchdog: 100 * time.Millisecond}, 64)
+		x, err := b.ses.Alloc(pass.F32, 4)
+		require.NoError(t, err)
+		b.drv.Stall(true)
+		_, err = b.rec.Run(t.Context())
+		require.ErrorIs(t, err, pass.ErrTimeout)
+		err = move(b.ses, t.Context(), x.View(), make([]float32, 4))
+		require.ErrorIs(t, err, pass.ErrTimeout)
+		require.ErrorContains(t, err, "given up")
+		b.drv.Stall(false)
+		require.NoError(t, move(b.ses, t.Context(), x.View(), make([]float32, 4)))
+		require.EqualValues(t, 1, kernels.Load(), "kernels before the transfer")
+		_, err = b.rec.Run(t.Context())
+		require.NoError(t, err)
+	}
+}
+
 // A cubin or PTX that the driver refuses is ErrUnsupported; the device stays usable.
 func TestImagesThatAreRefused(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@ type stream struct {
 	programs int
 	inFlight atomic.Int32 // parts
 	adrift   atomic.Bool  // a part was given up, of which work may be under way
+	calming  sync.Mutex   // of quiet
 }
 
 func newStream(d *device, cfg pass.SessionConfig) (*stream, error) {
@@ -67,8 +68,12 @@ func (s *stream) NewCache(cfg pass.CacheConfig) (backend.Memory, error) {
 	return newCache(s.d, cfg)
 }
 
-// Write implements backend.Stream.
+// Write implements backend.Stream. Transfers have a queue of their own: work of a run that
+// was given up must not come after what fills its state again.
 func (s *stream) Write(ctx context.Context, m backend.Memory, offset int, data []uint32) error {
+	if err := s.quiet(); err != nil {
+		return err
+	}
 	b := bytesOf(data)
 	next := func(dst []byte, from int) error { copy(dst, b[from:]); return nil }
 	return s.d.fill(ctx, m.(*memory), 4*offset, next, len(b))
@@ -76,6 +81,9 @@ func (s *stream) Write(ctx context.Context, m backend.Memory, offset int, data [
 
 // Read implements backend.Stream.
 func (s *stream) Read(ctx context.Context, m backend.Memory, offset int, data []uint32) error {
+	if err := s.quiet(); err != nil {
+		return err
+	}
 	return s.d.fetch(ctx, bytesOf(data), m.(*memory), 4*offset)
 }
 
@@ -98,14 +106,25 @@ func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (_ backend.Pro
 	return p, nil
 }
 
-// quiet waits for work that was given up, since memory and graphs that it uses are about to
-// go. What never ends is left to the driver, which waits for it where it must.
-func (s *stream) quiet() {
+// quiet waits for work that was given up, which may still use memory and graphs.
+func (s *stream) quiet() error {
+	s.calming.Lock() // who comes second waits as well
+	defer s.calming.Unlock()
 	if !s.adrift.Swap(false) || s.d.gone() != nil {
-		return
+		return nil
 	}
-	if err := s.d.settle(s.queue, s.d.watchdog); err != nil && s.d.gone() == nil {
-		s.d.log.Warn("cuda: work that was given up has not ended", "error", err)
+	if err := s.d.settle(s.queue, s.d.watchdog); err != nil {
+		s.adrift.Store(true)
+		return fmt.Errorf("work that was given up: %w", err)
+	}
+	return nil
+}
+
+// hush is quiet before memory and graphs go. What does not end is left to the driver, which
+// waits for it where it must.
+func (s *stream) hush() {
+	if err := s.quiet(); err != nil && s.d.gone() == nil {
+		s.d.log.Warn("cuda: close", "error", err)
 	}
 }
 
@@ -156,7 +175,7 @@ func (s *stream) leave() {
 
 // Close implements backend.Stream.
 func (s *stream) Close() error {
-	s.quiet()
+	s.hush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := errors.Join(
