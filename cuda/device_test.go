@@ -96,7 +96,8 @@ func TestKernelFault(t *testing.T) {
 // Work that does not end is an error that names it, and the device stays usable.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, drivertest.Config{Lazy: true}, Config{Watchdog: 300 * time.Millisecond}, 64)
+	b := newBench(t, drivertest.Config{Lazy: true}, Config{Watchdog: time.Second}, 64)
+	t.Cleanup(func() { b.drv.Stall(false) }) // before the device is closed
 	b.drv.Stall(true)
 	_, err := b.rec.Run(t.Context())
 	require.ErrorIs(t, err, pass.ErrTimeout)

@@ -38,7 +38,8 @@ func TestReadersThatPanic(t *testing.T) {
 // so that nothing else may go through it.
 func TestTransferThatTimesOut(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, drivertest.Config{Lazy: true}, Config{Watchdog: 100 * time.Millisecond}, 64)
+	b := newBench(t, drivertest.Config{Lazy: true}, Config{Watchdog: 500 * time.Millisecond}, 64)
+	t.Cleanup(func() { b.drv.Stall(false) }) // before the device is closed
 	x, err := b.ses.Alloc(pass.U32, 4)
 	require.NoError(t, err)
 	got := make([]uint32, 4)
@@ -61,7 +62,7 @@ func (crowded) Query(driver.Stream) (bool, error) { return false, nil }
 // Whoever waits for work of his own does not wait for all that others go on to add.
 func TestWaitingAmongOthers(t *testing.T) {
 	t.Parallel()
-	cfg, err := Config{Watchdog: 100 * time.Millisecond}.resolve()
+	cfg, err := Config{Watchdog: time.Second}.resolve()
 	require.NoError(t, err)
 	dev, err := open(t.Context(), crowded{hostDriver{drivertest.New(drivertest.Config{})}}, cfg)
 	require.NoError(t, err)
@@ -191,7 +192,7 @@ func TestLateWorkIsWaitedFor(t *testing.T) {
 		return nil
 	}})
 	drv := &orderly{hostDriver: hostDriver{inner}, kernels: &kernels}
-	cfg, err := Config{Watchdog: 100 * time.Millisecond}.resolve()
+	cfg, err := Config{Watchdog: time.Second}.resolve()
 	require.NoError(t, err)
 	dev, err := open(t.Context(), drv, cfg)
 	require.NoError(t, err)
@@ -219,7 +220,8 @@ func TestLateWorkComesBeforeTransfers(t *testing.T) {
 		b := newBench(t, drivertest.Config{Lazy: true, Kernel: func(string, driver.Launch) error {
 			kernels.Add(1)
 			return nil
-		}}, Config{Watchdog: 100 * time.Millisecond}, 64)
+		}}, Config{Watchdog: time.Second}, 64)
+		t.Cleanup(func() { b.drv.Stall(false) }) // before the device is closed
 		x, err := b.ses.Alloc(pass.F32, 4)
 		require.NoError(t, err)
 		b.drv.Stall(true)

@@ -124,7 +124,9 @@ func (d *device) start(cfg Config) error {
 	}
 	if err == nil {
 		d.choices.forced = maps.Clone(cfg.Ways)
-		err = d.choices.load(cfg.TuneFile, d.key())
+		if err = d.choices.load(cfg.TuneFile, d.key()); err != nil {
+			err = fmt.Errorf("%w: %w", err, pass.ErrInvalid) // asked for, and wrong: no other device makes it right
+		}
 	}
 	if err != nil && d.context != 0 {
 		if d.kernels != nil {

@@ -87,5 +87,5 @@ func TestTuneFile(t *testing.T) {
 	require.NoError(t, err)
 	_, err = open(context.Background(), emulatedDriver(t, drivertest.Hopper()), cfg)
 	require.ErrorContains(t, err, "made for")
-	require.ErrorIs(t, err, pass.ErrNoDevice)
+	require.ErrorIs(t, err, pass.ErrInvalid)
 }
