@@ -131,30 +131,35 @@ struct Wide {
 		leave(before);
 	}
 
-	// split sums the products of split operands: chains of one stage, corrections first,
-	// which are added in F32.
+	// split sums the products of split operands: chains of half a stage, corrections first,
+	// which are added in F32. Longer chains would lose more to the tensor cores' truncation
+	// than the other library's sums to rounding, where sums are short.
 	__device__ void split(float (&sum)[Sums], uint32_t depth, uint32_t half64, Slot& slot) {
+		constexpr int Chain = 32;
 #pragma unroll
 		for (int i = 0; i < Sums; i++) sum[i] = 0.0f;
 		for (uint32_t k = 0; k < depth; k += Depth, slot.next()) {
 			const half* left = stages + slot.index * Stage + half64 * 64 * Depth;
 			const half* right = stages + slot.index * Stage + PartsA * SizeA;
-			float chain[Sums];
 			mbarrier_wait(&full[slot.index], slot.round);
-			wgmma_fence();
 #pragma unroll
-			for (int i = 0; i < Depth; i += 16) {
-				wgmma_f16<TileColumns>(chain, panel(left + SizeA + i), panel(right + i), i > 0);
-				if (Products == 3) wgmma_f16<TileColumns>(chain, panel(left + i), panel(right + SizeB + i));
+			for (int begin = 0; begin < Depth; begin += Chain) {
+				float chain[Sums];
+				wgmma_fence();
+#pragma unroll
+				for (int i = begin; i < begin + Chain; i += 16) {
+					wgmma_f16<TileColumns>(chain, panel(left + SizeA + i), panel(right + i), i > begin);
+					if (Products == 3) wgmma_f16<TileColumns>(chain, panel(left + i), panel(right + SizeB + i));
+				}
+#pragma unroll
+				for (int i = begin; i < begin + Chain; i += 16) wgmma_f16<TileColumns>(chain, panel(left + i), panel(right + i));
+				wgmma_commit();
+				wgmma_wait<0>();
+				wgmma_keep(chain);
+				if (begin + Chain == Depth) leave(slot.index);
+#pragma unroll
+				for (int i = 0; i < Sums; i++) sum[i] += chain[i];
 			}
-#pragma unroll
-			for (int i = 0; i < Depth; i += 16) wgmma_f16<TileColumns>(chain, panel(left + i), panel(right + i));
-			wgmma_commit();
-			wgmma_wait<0>();
-			wgmma_keep(chain);
-			leave(slot.index);
-#pragma unroll
-			for (int i = 0; i < Sums; i++) sum[i] += chain[i];
 		}
 	}
 
