@@ -50,7 +50,7 @@ func Devices(ctx context.Context, cfg Config) ([]GPU, error) {
 	}
 	drv, err := driver.Open(cfg.Library)
 	if err != nil {
-		return nil, fmt.Errorf("cuda: devices: %w: %w", err, pass.ErrNoDevice)
+		return nil, fmt.Errorf("cuda: devices: %w", absent(err))
 	}
 	list, err := list(ctx, drv)
 	if err := errors.Join(err, drv.Close()); err != nil {
@@ -72,13 +72,21 @@ func Open(ctx context.Context, cfg Config) (pass.Device, error) {
 	}
 	drv, err := driver.Open(cfg.Library)
 	if err != nil {
-		return nil, fmt.Errorf("cuda: open: %w: %w", err, pass.ErrNoDevice)
+		return nil, fmt.Errorf("cuda: open: %w", absent(err))
 	}
 	dev, err := open(ctx, drv, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: open: %w", errors.Join(err, drv.Close()))
 	}
 	return dev, nil
+}
+
+// absent makes an error one of pass.ErrNoDevice.
+func absent(err error) error {
+	if errors.Is(err, pass.ErrNoDevice) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, pass.ErrNoDevice)
 }
 
 // open opens a device of a driver, which it owns if there is no error.
@@ -140,7 +148,7 @@ func (d *device) start(cfg Config) error {
 		})
 	}
 	if err != nil && !errors.Is(err, pass.ErrInvalid) && !errors.Is(err, pass.ErrOutOfMemory) {
-		err = fmt.Errorf("%w: %w", err, pass.ErrNoDevice)
+		err = absent(err)
 	}
 	return err
 }
@@ -171,7 +179,7 @@ func (p Profile) over(a attributes) attributes {
 func list(ctx context.Context, drv driver.Driver) ([]GPU, error) {
 	version, err := drv.Version()
 	if err != nil {
-		return nil, fmt.Errorf("version of the driver: %w: %w", err, pass.ErrNoDevice)
+		return nil, fmt.Errorf("version of the driver: %w", absent(err))
 	}
 	name := fmt.Sprintf("CUDA %d.%d", version/1000, version%1000/10)
 	if version < leastDriver {
@@ -185,7 +193,7 @@ func list(ctx context.Context, drv driver.Driver) ([]GPU, error) {
 		if visible, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
 			err = fmt.Errorf("%w; CUDA_VISIBLE_DEVICES=%q lets only those be seen", err, visible)
 		}
-		return nil, fmt.Errorf("%s: %w: %w", name, err, pass.ErrNoDevice)
+		return nil, fmt.Errorf("%s: %w", name, absent(err))
 	}
 	var gpus []GPU
 	for i := range n {

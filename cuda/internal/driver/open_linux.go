@@ -5,6 +5,7 @@ package driver
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/ebitengine/purego"
@@ -15,7 +16,10 @@ func defaultPaths() []string {
 	return []string{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"}
 }
 
+// The reason of a failure is kept for the thread that it happened on.
 func openLibrary(path string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
