@@ -52,7 +52,7 @@ func (m *rowMaker) attend(g pass.CacheConfig, queries int) pass.Op {
 // it.
 func BenchmarkAttention(b *testing.B) {
 	if !onDevice() {
-		b.Skip("TANDEM_DEVICES does not name cuda")
+		b.Skip("measures a GPU: TANDEM_DEVICES=cuda")
 	}
 	for _, r := range attentionTimings() {
 		for _, math := range []pass.Math{pass.Exact, pass.Fast} {
@@ -76,27 +76,7 @@ func (r attentionTiming) run(b *testing.B, math pass.Math, way string) {
 	require.NoError(b, err)
 	defer s.Close()
 	op := r.make(&rowMaker{b, dev, s})
-	checked, err := pass.Check(op)
-	require.NoError(b, err)
-	rec, err := s.Record(ctx, pass.RecordOptions{Math: math}, func(p pass.Pass) {
-		for range r.times {
-			p.Do(op)
-		}
-	})
-	require.NoError(b, err)
-	for range 5 { // an idle card runs slowly
-		_, err = rec.Run(ctx)
-		require.NoError(b, err)
-	}
-	for b.Loop() {
-		_, err := rec.Run(ctx)
-		require.NoError(b, err)
-	}
-	seconds := b.Elapsed().Seconds() / float64(b.N*r.times)
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(seconds*1e6, "us")
-	b.ReportMetric(checked.Cost.FLOP/seconds/1e12, "TFLOP/s")
-	b.ReportMetric(checked.Cost.Bytes/seconds/1e9, "GB/s")
+	timeOp(b, s, op, math, r.times)
 }
 
 func attentionTimings() []attentionTiming {
@@ -142,4 +122,32 @@ func attentionTimings() []attentionTiming {
 			return m.attend(pass.CacheConfig{Heads: 20, HeadDim: 64, Capacity: 448, Type: pass.F16}, 224)
 		}},
 	}
+}
+
+// timeOp replays a recording that does an op many times, each after the one before, and
+// reports what one takes.
+func timeOp(b *testing.B, s pass.Session, op pass.Op, math pass.Math, times int) {
+	b.Helper()
+	ctx := context.Background()
+	checked, err := pass.Check(op)
+	require.NoError(b, err)
+	rec, err := s.Record(ctx, pass.RecordOptions{Math: math}, func(p pass.Pass) {
+		for range times {
+			p.Do(op)
+		}
+	})
+	require.NoError(b, err)
+	for range 5 { // an idle card runs slowly
+		_, err = rec.Run(ctx)
+		require.NoError(b, err)
+	}
+	for b.Loop() {
+		_, err := rec.Run(ctx)
+		require.NoError(b, err)
+	}
+	seconds := b.Elapsed().Seconds() / float64(b.N*times)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(seconds*1e6, "us")
+	b.ReportMetric(checked.Cost.FLOP/seconds/1e12, "TFLOP/s")
+	b.ReportMetric(checked.Cost.Bytes/seconds/1e9, "GB/s")
 }

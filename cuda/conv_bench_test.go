@@ -64,7 +64,7 @@ func (m *rowMaker) convGLU(rows, channels, kernel int, normalised bool) pass.Op 
 // the one before it.
 func BenchmarkConv(b *testing.B) {
 	if !onDevice() {
-		b.Skip("TANDEM_DEVICES does not name cuda")
+		b.Skip("measures a GPU: TANDEM_DEVICES=cuda")
 	}
 	ctx := context.Background()
 	dev, err := Open(ctx, Config{})
@@ -77,26 +77,7 @@ func BenchmarkConv(b *testing.B) {
 				require.NoError(b, err)
 				defer s.Close()
 				op := r.make(&rowMaker{b, dev, s})
-				checked, err := pass.Check(op)
-				require.NoError(b, err)
-				rec, err := s.Record(ctx, pass.RecordOptions{Math: math}, func(p pass.Pass) {
-					for range r.times {
-						p.Do(op)
-					}
-				})
-				require.NoError(b, err)
-				for range 5 { // an idle card runs slowly
-					_, err = rec.Run(ctx)
-					require.NoError(b, err)
-				}
-				for b.Loop() {
-					_, err := rec.Run(ctx)
-					require.NoError(b, err)
-				}
-				seconds := b.Elapsed().Seconds() / float64(b.N*r.times)
-				b.ReportMetric(0, "ns/op")
-				b.ReportMetric(seconds*1e6, "us")
-				b.ReportMetric(checked.Cost.FLOP/seconds/1e12, "TFLOP/s")
+				timeOp(b, s, op, math, r.times)
 			})
 		}
 	}

@@ -56,7 +56,7 @@ func gemmTimings() []gemmTiming {
 // are random, since a card is quicker with zeros.
 func BenchmarkGemm(b *testing.B) {
 	if !onDevice() {
-		b.Skip("TANDEM_DEVICES does not name cuda")
+		b.Skip("measures a GPU: TANDEM_DEVICES=cuda")
 	}
 	for _, g := range gemmTimings() {
 		b.Run(g.name(), func(b *testing.B) {

@@ -31,7 +31,7 @@ func lstmTimings() []lstmTiming {
 // BenchmarkLSTM times recurrences on the GPU, each a graph of its own.
 func BenchmarkLSTM(b *testing.B) {
 	if !onDevice() {
-		b.Skip("TANDEM_DEVICES does not name cuda")
+		b.Skip("measures a GPU: TANDEM_DEVICES=cuda")
 	}
 	for _, l := range lstmTimings() {
 		for _, batch := range l.batches {

@@ -57,7 +57,7 @@ func (m *rowMaker) mel(user string, batch, samples int) pass.Op {
 // before it: one alone has a launch of its own.
 func BenchmarkRows(b *testing.B) {
 	if !onDevice() {
-		b.Skip("TANDEM_DEVICES does not name cuda")
+		b.Skip("measures a GPU: TANDEM_DEVICES=cuda")
 	}
 	ctx := context.Background()
 	dev, err := Open(ctx, Config{})

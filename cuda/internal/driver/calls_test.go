@@ -20,7 +20,7 @@ func build(t testing.TB, flags ...string) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
 	if err != nil {
-		t.Skip("no C compiler")
+		t.Skip("SKIPPED: the library that notes its calls is compiled with cc, which is not there")
 	}
 	path := filepath.Join(t.TempDir(), "libnotes.so")
 	out, err := exec.Command(cc, append(flags, "-w", "-O1", "-shared", "-fPIC", "-o", path, "testdata/library.c")...).CombinedOutput()
