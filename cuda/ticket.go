@@ -13,6 +13,7 @@ import (
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
+	"github.com/tandem-gpu/tandem/internal/parallel"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/backend"
 )
@@ -76,7 +77,7 @@ func (p *program) Submit(job *backend.Job, from, to int) (backend.Ticket, error)
 		binary.LittleEndian.PutUint64(b.data[headStatus:], 0)
 		binary.LittleEndian.PutUint64(b.data[headSerial:], job.Serial)
 		for i, k := range p.plan.Inputs {
-			copy(b.data[4*p.inputs[k]:], bytesOf(job.Inputs[i]))
+			parallel.Copy(b.data[4*p.inputs[k]:], bytesOf(job.Inputs[i]))
 		}
 	}
 	t.limit = p.limit(from, to)
@@ -238,7 +239,7 @@ func (t *ticket) end() (err error) {
 	if err == nil && t.last {
 		at := up(p.upload, 16)
 		for i, o := range p.plan.Outputs {
-			copy(bytesOf(t.job.Outputs[i]), t.block.data[at:at+4*o.Len])
+			parallel.Copy(bytesOf(t.job.Outputs[i]), t.block.data[at:at+4*o.Len])
 			at += 4 * o.Len
 		}
 	}

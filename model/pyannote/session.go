@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tandem-gpu/tandem/internal/parallel"
 	"github.com/tandem-gpu/tandem/model/internal/windows"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -76,11 +77,14 @@ func (s *Session) Segment(ctx context.Context, all ...[]float32) ([][]float32, e
 	if err := s.model.usable(); err != nil {
 		return nil, err
 	}
-	for i, w := range all {
-		if len(w) < FrameField || len(w) > s.cfg.Samples {
-			return nil, fmt.Errorf("pyannote: segment: window %d: want %d to %d samples, given %d: %w", i, FrameField, s.cfg.Samples, len(w), pass.ErrInvalid)
+	wrong := make([]error, len(all))
+	parallel.For(len(all), 4*s.cfg.Samples, func(from, to int) {
+		for i, w := range all[from:to] {
+			wrong[from+i] = s.check(w)
 		}
-		if err := windows.Finite("sample", w); err != nil {
+	})
+	for i, err := range wrong {
+		if err != nil {
 			return nil, fmt.Errorf("pyannote: segment: window %d: %w", i, err)
 		}
 	}
@@ -100,6 +104,14 @@ func (s *Session) Segment(ctx context.Context, all ...[]float32) ([][]float32, e
 	return result, nil
 }
 
+// check looks at a window.
+func (s *Session) check(w []float32) error {
+	if len(w) < FrameField || len(w) > s.cfg.Samples {
+		return fmt.Errorf("want %d to %d samples, given %d: %w", FrameField, s.cfg.Samples, len(w), pass.ErrInvalid)
+	}
+	return windows.Finite("sample", w)
+}
+
 // run returns [windows][frames of a session's window][classes].
 func (s *Session) run(ctx context.Context, all [][]float32) ([]float32, error) {
 	n := len(all)
@@ -109,8 +121,12 @@ func (s *Session) run(ctx context.Context, all [][]float32) ([]float32, error) {
 	}
 	s.samples = slices.Grow(s.samples[:0], n*s.cfg.Samples)[:n*s.cfg.Samples]
 	s.lengths = slices.Grow(s.lengths[:0], n*(stages+1))[:n*(stages+1)]
+	parallel.For(n, 4*s.cfg.Samples, func(from, to int) {
+		for i := from; i < to; i++ {
+			copy(s.samples[i*s.cfg.Samples:], all[i]) // what follows is not looked at
+		}
+	})
 	for i, w := range all {
-		copy(s.samples[i*s.cfg.Samples:], w) // what follows is not looked at
 		for stage, length := range steps(len(w)) {
 			s.lengths[stage*n+i] = uint32(length)
 		}

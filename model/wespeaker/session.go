@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tandem-gpu/tandem/internal/parallel"
 	"github.com/tandem-gpu/tandem/model/internal/windows"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -128,13 +129,17 @@ func (s *Session) run(ctx context.Context, k size, all []Window) ([]float32, err
 	if !k.features {
 		each = samplesOf(k.frames)
 	}
-	s.data, s.masks = s.data[:0], s.masks[:0]
-	for _, w := range all {
-		if k.features {
-			s.data = append(s.data, w.Features...)
-		} else {
-			s.data = append(s.data, w.Samples[:each]...)
+	s.data, s.masks = slices.Grow(s.data[:0], len(all)*each)[:len(all)*each], s.masks[:0]
+	parallel.For(len(all), 4*each, func(from, to int) {
+		for i := from; i < to; i++ {
+			given := all[i].Samples
+			if k.features {
+				given = all[i].Features
+			}
+			copy(s.data[i*each:(i+1)*each], given)
 		}
+	})
+	for _, w := range all {
 		for j := range s.cfg.Masks {
 			s.masks = w.appendMask(s.masks, j, columns)
 		}

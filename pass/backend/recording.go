@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tandem-gpu/tandem/internal/parallel"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -108,7 +109,7 @@ func (rec *recording) bind(r *run, binds []pass.Bind) error {
 		if len(data) != b.Input.Len() {
 			return fmt.Errorf("bind %d: input %d: want %d elements, given %d: %w", i, k, b.Input.Len(), len(data), pass.ErrInvalid)
 		}
-		copy(r.job.Inputs[k], data)
+		parallel.Copy(r.job.Inputs[k], data)
 		r.bound[k] = true
 	}
 	if k := slices.Index(r.bound, false); k >= 0 {
@@ -300,7 +301,7 @@ func (r *run) Read(o pass.Output, f32 []float32, u32 []uint32, generation uint64
 	if t != o.Type() || len(data) != len(r.job.Outputs[k]) {
 		return fmt.Errorf("%s: read output %d: want %d %v, given %d %v: %w", device, k, len(r.job.Outputs[k]), o.Type(), len(data), t, pass.ErrInvalid)
 	}
-	copy(data, r.job.Outputs[k])
+	parallel.Copy(data, r.job.Outputs[k])
 	return nil
 }
 

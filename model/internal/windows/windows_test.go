@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -31,9 +32,16 @@ func TestFinite(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, Finite("x", []float32{0, -math.MaxFloat32}))
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		err := Finite("sample", []float32{0, float32(v)})
-		require.ErrorIs(t, err, pass.ErrInvalid)
-		require.ErrorContains(t, err, "sample 1: want a finite value")
+		for _, n := range []int{2, 8, 13, 300_001} {
+			for _, at := range []int{n - 1, n / 2} {
+				x := make([]float32, n)
+				require.NoError(t, Finite("sample", x))
+				x[at], x[n-1] = float32(v), float32(v)
+				err := Finite("sample", x)
+				require.ErrorIs(t, err, pass.ErrInvalid)
+				require.ErrorContains(t, err, fmt.Sprintf("sample %d: want a finite value", at))
+			}
+		}
 	}
 }
 
