@@ -126,7 +126,7 @@ func (s *suite) ways(c cases.Case) []way {
 	var ways []way
 	for _, m := range s.Math {
 		first := len(ways) == 0
-		if !first && len(c.Params) == 0 || c.Math == pass.Fast && m != pass.Fast {
+		if !first && !multiplies(c) || c.Math == pass.Fast && m != pass.Fast {
 			continue // without products, math makes no difference
 		}
 		ways = append(ways, way{layout: cases.Awkward, math: m}, way{layout: cases.Awkward, math: m, parts: true})
@@ -142,6 +142,16 @@ func (s *suite) ways(c cases.Case) []way {
 		}
 	}
 	return ways
+}
+
+// multiplies reports whether the op of a case has products, of activations and weights or
+// of activations alone.
+func multiplies(c cases.Case) bool {
+	switch c.Op.(type) {
+	case pass.Attention, pass.Attend:
+		return true
+	}
+	return len(c.Params) > 0
 }
 
 func batched(c cases.Case) bool {

@@ -74,6 +74,7 @@ func All() []Entry {
 			thin(list)
 		}
 		all = append(all, list...)
+		all = append(all, batchEntries(k.zero.Name())...)
 	}
 	return all
 }

@@ -162,12 +162,14 @@ func copyEntries() []Entry {
 	return all
 }
 
+func fillEntry(label string, f pass.Fill) Entry {
+	name := fmt.Sprintf("fill/%s-%dx%dx%d", label, max(f.Batch, 1), f.Rows, f.Cols)
+	return Entry{Name: name, Op: "fill", make: func(string) Case { return Case{Op: f, Outputs: []string{"To"}} }}
+}
+
 func fillEntries() []Entry {
 	var all []Entry
-	add := func(label string, f pass.Fill) {
-		name := fmt.Sprintf("fill/%s-%dx%dx%d", label, max(f.Batch, 1), f.Rows, f.Cols)
-		all = append(all, Entry{Name: name, Op: "fill", make: func(string) Case { return Case{Op: f, Outputs: []string{"To"}} }})
-	}
+	add := func(label string, f pass.Fill) { all = append(all, fillEntry(label, f)) }
 	e := edges()
 	for i, rows := range e {
 		add("edge", pass.Fill{Batch: i % 3, Rows: rows, Cols: e[(5*i+4)%len(e)], Value: 1.25})
@@ -181,15 +183,17 @@ func fillEntries() []Entry {
 	return all
 }
 
+func permuteEntry(label string, dims, order [4]int) Entry {
+	name := fmt.Sprintf("permute/%s-%dx%dx%dx%d-%d%d%d%d", label, dims[0], dims[1], dims[2], dims[3], order[0], order[1], order[2], order[3])
+	return Entry{Name: name, Op: "permute", make: func(name string) Case {
+		x := Tensor{"X", pass.F32, []int{dims[0], dims[1] * dims[2], dims[3]}, garbage(name+"/X", 1, dims[0]*dims[1]*dims[2]*dims[3])}
+		return Case{Op: pass.Permute{Dims: dims, Order: order}, Inputs: []Tensor{x}, Outputs: []string{"Y"}}
+	}}
+}
+
 func permuteEntries() []Entry {
 	var all []Entry
-	add := func(label string, dims, order [4]int) {
-		name := fmt.Sprintf("permute/%s-%dx%dx%dx%d-%d%d%d%d", label, dims[0], dims[1], dims[2], dims[3], order[0], order[1], order[2], order[3])
-		all = append(all, Entry{Name: name, Op: "permute", make: func(name string) Case {
-			x := Tensor{"X", pass.F32, []int{dims[0], dims[1] * dims[2], dims[3]}, garbage(name+"/X", 1, dims[0]*dims[1]*dims[2]*dims[3])}
-			return Case{Op: pass.Permute{Dims: dims, Order: order}, Inputs: []Tensor{x}, Outputs: []string{"Y"}}
-		}})
-	}
+	add := func(label string, dims, order [4]int) { all = append(all, permuteEntry(label, dims, order)) }
 	orders := [][4]int{
 		{0, 1, 2, 3}, {0, 1, 3, 2}, {0, 2, 1, 3}, {0, 2, 3, 1}, {0, 3, 1, 2}, {0, 3, 2, 1},
 		{1, 0, 2, 3}, {1, 2, 3, 0}, {2, 0, 3, 1}, {2, 3, 0, 1}, {3, 0, 1, 2}, {3, 1, 0, 2}, {3, 2, 1, 0},
@@ -212,24 +216,26 @@ type advanceSpec struct {
 	done              []uint32
 }
 
+func (s advanceSpec) entry(label string) Entry {
+	s.op.Batch = len(s.index)
+	name := fmt.Sprintf("advance/%s-%d", label, s.op.Batch)
+	return Entry{Name: name, Op: "advance", make: func(string) Case {
+		s.op.Stop = s.stops
+		c := Case{Op: s.op, Outputs: []string{"Index"}, Inputs: []Tensor{U32("Index", s.index, 1, s.op.Batch, 1)}}
+		if s.ids != nil {
+			c.Inputs = append(c.Inputs, U32("IDs", s.ids, s.op.Batch, s.op.IDRows, 1))
+		}
+		if s.done != nil {
+			c.Inputs = append(c.Inputs, U32("Done", s.done, 1, s.op.Batch, 1))
+			c.Outputs = append(c.Outputs, "Done")
+		}
+		return c
+	}}
+}
+
 func advanceEntries() []Entry {
 	var all []Entry
-	add := func(label string, s advanceSpec) {
-		s.op.Batch = len(s.index)
-		name := fmt.Sprintf("advance/%s-%d", label, s.op.Batch)
-		all = append(all, Entry{Name: name, Op: "advance", make: func(string) Case {
-			s.op.Stop = s.stops
-			c := Case{Op: s.op, Outputs: []string{"Index"}, Inputs: []Tensor{U32("Index", s.index, 1, s.op.Batch, 1)}}
-			if s.ids != nil {
-				c.Inputs = append(c.Inputs, U32("IDs", s.ids, s.op.Batch, s.op.IDRows, 1))
-			}
-			if s.done != nil {
-				c.Inputs = append(c.Inputs, U32("Done", s.done, 1, s.op.Batch, 1))
-				c.Outputs = append(c.Outputs, "Done")
-			}
-			return c
-		}})
-	}
+	add := func(label string, s advanceSpec) { all = append(all, s.entry(label)) }
 	ids := []uint32{7, 2, 3, 4, 5, 6, 2, 2, 1, 0, 9, 2}
 	add("one", advanceSpec{op: pass.Advance{By: 1}, index: []uint32{41}})
 	add("by-3", advanceSpec{op: pass.Advance{By: 3}, index: []uint32{0, 5, 1 << 20}})

@@ -25,19 +25,25 @@ func ropeKind() kind {
 	}
 }
 
+// ropeEntry makes a case of Rope. Positions are none for the constant of the op, one for
+// the batch, or one for each item.
+func ropeEntry(label string, r pass.Rope, table pass.RopeWeights, pos ...uint32) Entry {
+	batch := max(r.Batch, 1)
+	name := fmt.Sprintf("rope/%s-%v-%dx%dx%dx%d-rot%d", label, r.Style, batch, r.Rows, r.Heads, r.HeadDim, table.Rot)
+	return Entry{Name: name, Op: "rope", make: func(name string) Case {
+		width := r.Heads * r.HeadDim
+		table.Name = name
+		c := Case{Op: r, Outputs: []string{"X"}, Params: []Param{{"Table", table}}}
+		c.Inputs = []Tensor{F32("X", Recipe(name+"/X", 1, batch*r.Rows*width, 2, 0), batch, r.Rows, width)}
+		c.setIndex("Pos", pos)
+		return c
+	}}
+}
+
 func ropeEntries() []Entry {
 	var all []Entry
 	add := func(label string, r pass.Rope, table pass.RopeWeights, pos ...uint32) {
-		batch := max(r.Batch, 1)
-		name := fmt.Sprintf("rope/%s-%v-%dx%dx%dx%d-rot%d", label, r.Style, batch, r.Rows, r.Heads, r.HeadDim, table.Rot)
-		all = append(all, Entry{Name: name, Op: "rope", make: func(name string) Case {
-			width := r.Heads * r.HeadDim
-			table.Name = name
-			c := Case{Op: r, Outputs: []string{"X"}, Params: []Param{{"Table", table}}}
-			c.Inputs = []Tensor{F32("X", Recipe(name+"/X", 1, batch*r.Rows*width, 2, 0), batch, r.Rows, width)}
-			c.setIndex("Pos", pos)
-			return c
-		}})
+		all = append(all, ropeEntry(label, r, table, pos...))
 	}
 	for i, rows := range []int{1, 7, 8, 17, 33, 65} {
 		table := pass.RopeWeights{Positions: 200, Rot: 2 + 6*i, Base: 10000}

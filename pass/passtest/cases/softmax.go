@@ -98,25 +98,27 @@ type argmaxSpec struct {
 	values func(string, int) []float32
 }
 
+func (s argmaxSpec) entry(label string) Entry {
+	batch := max(s.op.Batch, 1)
+	name := fmt.Sprintf("argmax/%s-%dx%dx%d", label, batch, s.op.Rows, s.op.Cols)
+	return Entry{Name: name, Op: "argmax", make: func(name string) Case {
+		values := s.values
+		if values == nil {
+			values = usual
+		}
+		c := Case{Op: s.op, Outputs: []string{"IDs"}}
+		c.Inputs = []Tensor{F32("X", values(name+"/X", batch*s.op.Rows*s.op.Cols), batch, s.op.Rows, s.op.Cols)}
+		if s.op.IDRows > 0 {
+			c.Inputs = append(c.Inputs, U32("IDs", RecipeWords(name+"/IDs", 1, batch*s.op.IDRows), batch, s.op.IDRows, 1))
+		}
+		c.setIndex("ToRow", s.toRow)
+		return c
+	}}
+}
+
 func argmaxEntries() []Entry {
 	var all []Entry
-	add := func(label string, s argmaxSpec) {
-		batch := max(s.op.Batch, 1)
-		name := fmt.Sprintf("argmax/%s-%dx%dx%d", label, batch, s.op.Rows, s.op.Cols)
-		all = append(all, Entry{Name: name, Op: "argmax", make: func(name string) Case {
-			values := s.values
-			if values == nil {
-				values = usual
-			}
-			c := Case{Op: s.op, Outputs: []string{"IDs"}}
-			c.Inputs = []Tensor{F32("X", values(name+"/X", batch*s.op.Rows*s.op.Cols), batch, s.op.Rows, s.op.Cols)}
-			if s.op.IDRows > 0 {
-				c.Inputs = append(c.Inputs, U32("IDs", RecipeWords(name+"/IDs", 1, batch*s.op.IDRows), batch, s.op.IDRows, 1))
-			}
-			c.setIndex("ToRow", s.toRow)
-			return c
-		}})
-	}
+	add := func(label string, s argmaxSpec) { all = append(all, s.entry(label)) }
 	e := edges()
 	for i, cols := range e {
 		add("edge", argmaxSpec{op: pass.Argmax{Batch: i % 3, Rows: 1 + 2*i, Cols: cols}})
