@@ -161,9 +161,6 @@ func (r *recurrence) launch(k *call, s stretch, first, steps int, in rowsIn, out
 	} else {
 		a.Gates = kernels.F32(k.from(s.gates))
 	}
-	if s.layer == len(r.p.layers)-1 {
-		a.Zeros = 1
-	}
 	if begins := first == 0; begins {
 		a.Begin = 1
 		a.H0, a.C0 = r.stateAt(k, op.H0, s.layer, false), r.stateAt(k, op.C0, s.layer, false)

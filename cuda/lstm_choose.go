@@ -29,7 +29,11 @@ type lstmWay struct {
 // choose picks how to walk, and how far at a time.
 func (r *recurrence) choose() {
 	op, c := r.op, r.c
-	r.stretch = min(op.Time, max(1, stretchBytes/(4*op.Batch*r.gateColumns())))
+	r.stretch = op.Time
+	// Of several stretches two are in memory at a time.
+	if step := 4 * op.Batch * r.gateColumns(); step*op.Time > 2*stretchBytes {
+		r.stretch = max(1, stretchBytes/step)
+	}
 	ways := r.ways()
 	names := make([]string, len(ways))
 	for i, w := range ways {
@@ -80,7 +84,11 @@ func (r *recurrence) ways() []lstmWay {
 			continue
 		}
 		// A cluster stays within one group of multiprocessors: a twelfth may be left over.
+		// Pairs leave none.
 		room := sms - sms/12
+		if k.Blocks == 2 {
+			room = sms
+		}
 		if k.Items > 1 {
 			room *= 4
 		}

@@ -832,9 +832,9 @@ struct LSTM {
 	uint32_t Count;
 	uint32_t Begin;
 	uint32_t End;
-	uint32_t Zeros;
 	uint32_t Vectors;
 	uint32_t Inputs;
+	uint32_t filler29;
 };
 static_assert(sizeof(LSTM) == 312, "as in Go");
 static_assert(offsetof(LSTM, Gates) == 0, "as in Go");
@@ -864,9 +864,9 @@ static_assert(offsetof(LSTM, Offset) == 284, "as in Go");
 static_assert(offsetof(LSTM, Count) == 288, "as in Go");
 static_assert(offsetof(LSTM, Begin) == 292, "as in Go");
 static_assert(offsetof(LSTM, End) == 296, "as in Go");
-static_assert(offsetof(LSTM, Zeros) == 300, "as in Go");
-static_assert(offsetof(LSTM, Vectors) == 304, "as in Go");
-static_assert(offsetof(LSTM, Inputs) == 308, "as in Go");
+static_assert(offsetof(LSTM, Vectors) == 300, "as in Go");
+static_assert(offsetof(LSTM, Inputs) == 304, "as in Go");
+static_assert(offsetof(LSTM, filler29) == 308, "as in Go");
 
 struct StateCopy {
 	kernels::View X;

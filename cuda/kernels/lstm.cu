@@ -161,7 +161,6 @@ __device__ void resident(const LSTM& a) {
 				}
 			}
 		}
-		if (a.Zeros == 0) continue;
 		// Both directions have the same times behind an item's end in the same launch or not.
 		const uint32_t from = direction == 0 ? a.First : a.Time - a.First - a.Steps;
 		float* y = a.Y.P + (int64_t)item * a.Y.Batch + direction * a.Hidden + unit;
@@ -275,7 +274,7 @@ __device__ void step(const LSTM& a) {
 		c = fmaf(forget, c, in * candidate);
 		h = out * gate(c, true);
 		*y = h;
-	} else if (a.Zeros) {
+	} else {
 		*y = 0;
 	}
 	if (a.End & KeepHidden) a.To[between(a, item, direction) + unit] = h;

@@ -16,7 +16,7 @@ type LSTM struct {
 	InputWeights, Bias F32
 	InputRow           int64
 	X                  View // [Batch][Time][Inputs]
-	Y                  View // [Batch][Time][Directions·Hidden]
+	Y                  View // [Batch][Time][Directions·Hidden]; zero beyond an item's length
 	H0, C0, H, C       View // [States][Directions][Hidden], of this layer; nil: none
 	Lengths            Items
 	Rows               Items // of the state; P nil: item b has row b
@@ -27,9 +27,9 @@ type LSTM struct {
 	Offset, Count                   uint32 // the first step's number among those of Gates; steps that Gates holds
 	Begin                           uint32 // 1: the state is H0 and C0, or zero, not From and Cells
 	End                             uint32 // bits: where the state goes
-	Zeros                           uint32 // 1: Y is zero beyond an item's length
 	Vectors                         uint32 // from an item's first vector of From and To to the next's
 	Inputs                          uint32
+	_                               uint32
 }
 
 // Where an LSTM leaves its state.

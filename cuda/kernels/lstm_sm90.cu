@@ -196,7 +196,7 @@ __device__ void cluster(const LSTM& a) {
 			if (row[i] != NoRow && (a.End & EndHidden)) state(a.H, row[i], direction)[unit] = h[i];
 			if (row[i] != NoRow && (a.End & EndCells)) state(a.C, row[i], direction)[unit] = c[i];
 		}
-		if (a.Zeros == 0 || which != 0) continue;
+		if (which != 0) continue;
 		const uint32_t from = direction == 0 ? a.First : a.Time - a.First - a.Steps;
 		float* zeros = a.Y.P + (int64_t)(item + i) * a.Y.Batch + direction * a.Hidden + unit;
 		for (uint32_t t = max(from, length[i]) + (lane >> Halvings); t < from + a.Steps; t += Lanes / Sums) zeros[(int64_t)t * a.Y.Row] = 0;
