@@ -41,7 +41,7 @@ func (h *cache) Free() {
 
 // both returns the memory of keys and values.
 func (h *cache) both() (keys, values region) {
-	return region{h.keys.at, h.keys.bytes}, region{h.values.at, h.values.bytes}
+	return region{at: h.keys.at, bytes: h.keys.bytes}, region{at: h.values.at, bytes: h.values.bytes}
 }
 
 // appendRows compiles an Append.

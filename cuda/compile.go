@@ -32,6 +32,7 @@ type compiler struct {
 	held     []*memory            // owned by the program
 	watched  bool                 // a launch may set the status word
 	chosen   map[string][2]string // what choose said, and why
+	halves   []preparedRows       // that are there at this point of the recording
 }
 
 // A launch is one run of a kernel as a family describes it.
@@ -55,34 +56,46 @@ type touch struct {
 	write    bool
 }
 
-// scratch is memory that lives for one step.
+// scratch is memory that lives for one step, or from there to a later one.
 type scratch struct {
-	dry   bool
-	sizes [][]int // bytes, of each step
-	temps [][]int // index in Plan.Temps of the piece, when not dry
-	next  int     // of the step being compiled
+	dry    bool
+	pieces [][]piece // of each step
+	temps  [][]int   // index in Plan.Temps of the piece, when not dry
+	next   int       // of the step being compiled
 }
 
-// A region is memory within a step, or of a param.
+// A piece is what a dry pass learns of scratch: its size and the last step that uses it.
+type piece struct{ bytes, last int }
+
+// A region is scratch memory, or of a param.
 type region struct {
-	at    driver.Pointer
-	bytes int
+	at           driver.Pointer
+	bytes        int
+	step, number int // of the piece, if it is scratch
 }
 
 // temporary returns scratch memory, aligned to 256 bytes, whose contents are undefined.
-// It lives as long as the step.
+// It lives as long as the step, unless a later one keeps it.
 func (c *compiler) temporary(bytes int) region {
 	k := c.scratch.next
 	c.scratch.next++
+	r := region{at: c.arena, bytes: bytes, step: c.index, number: k}
 	if c.scratch.dry {
-		for len(c.scratch.sizes) <= c.index {
-			c.scratch.sizes = append(c.scratch.sizes, nil)
+		for len(c.scratch.pieces) <= c.index {
+			c.scratch.pieces = append(c.scratch.pieces, nil)
 		}
-		c.scratch.sizes[c.index] = append(c.scratch.sizes[c.index], bytes)
-		return region{c.arena, bytes}
+		c.scratch.pieces[c.index] = append(c.scratch.pieces[c.index], piece{bytes, c.index})
+		return r
 	}
-	t := c.scratch.temps[c.index][k]
-	return region{c.arena + driver.Pointer(4*c.offsets[t]), bytes}
+	r.at += driver.Pointer(4 * c.offsets[c.scratch.temps[c.index][k]])
+	return r
+}
+
+// keep makes scratch of an earlier step live as long as the step being compiled.
+func (c *compiler) keep(r region) {
+	if c.scratch.dry && r.bytes > 0 {
+		c.scratch.pieces[r.step][r.number].last = c.index
+	}
 }
 
 // at returns the address of an element of a buffer of the plan.
@@ -109,7 +122,7 @@ func (c *compiler) words(w []uint32) (region, error) {
 		c.constant[key] = m
 		c.held = append(c.held, m)
 	}
-	return region{m.at, 4 * len(w)}, nil
+	return region{at: m.at, bytes: 4 * len(w)}, nil
 }
 
 // A call is a launch under construction. Its methods note what the kernel touches and
@@ -279,11 +292,13 @@ func run[A any](k *call, args A, g grid, shared int, cost pass.Cost) error {
 
 // compile turns all steps into launches.
 func (c *compiler) compile() error {
+	c.halves = nil
 	for i, step := range c.plan.Steps {
 		if err := context.Cause(c.ctx); err != nil {
 			return err
 		}
 		c.index, c.step, c.scratch.next = i, step, 0
+		c.forget(step)
 		c.fast = c.plan.Math == pass.Fast && !demandsExact(step.Op)
 		if err := c.op(step); err != nil {
 			return fmt.Errorf("op %d: %s: %w", i, step.Op.Name(), err)

@@ -52,7 +52,7 @@ func (c *compiler) gemm(op pass.Gemm, cost pass.Cost) error {
 	}
 	if op.Batch*op.Rows > fewRows {
 		var err error
-		if m.left, err = c.prepare(rowsOf(func(k *call) kernels.View { return k.read(op.A, op.Batch, op.Rows, p.shape.K) }, op.Batch, op.Rows, p.shape.K)); err != nil {
+		if m.left, err = c.left(pass.Arg{View: op.A, Batch: op.Batch, Rows: op.Rows, Cols: p.shape.K}); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
 		a: m.left, items: m.batch, lines: 1, width: m.rows, step: m.left.stride,
 		w: w, columns: m.columns, segments: 1, depth: m.left.stride,
 		bias: m.bias(), dual: dual, duals: duals, shift: m.p.shape.N,
-		out: m.out, epilogue: m.epilogue,
+		out: m.out, epilogue: m.epilogue, note: m.left.note,
 	}, cost)
 }
 

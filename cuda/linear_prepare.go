@@ -6,13 +6,14 @@ import (
 )
 
 // A prepared is the left operand of products: activations as F16, scaled by powers of two
-// so that none is too large, in scratch of the step.
+// so that none is too large, in scratch.
 type prepared struct {
 	high, low region // low.bytes 0: rounded
 	scales    region // inverse, F32
 	shared    bool   // one scale for an item, else one for each row
 	rows      int    // of an item
 	stride    int    // elements from a row to the next, a multiple of 8
+	note      string // for Dump: where it comes from, if not from a launch before
 }
 
 // A preparation says what is prepared: rows that are the pixels of images of inLines ×

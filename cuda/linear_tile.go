@@ -35,6 +35,7 @@ type product struct {
 	out      func(k *call) kernels.View
 	residual func(k *call) kernels.View // nil: none
 	epilogue pass.Epilogue
+	note     string // for Dump; "": nothing to say
 
 	// Rows of an item that count, see kernels.Tile; lengths nil: all.
 	lengths                             func(k *call) kernels.Items
@@ -58,6 +59,9 @@ func (c *compiler) tile(p product, cost pass.Cost) error {
 		names[i] = t.String()
 	}
 	name, why := c.choose(p.boundary(), rule, names...)
+	if p.note != "" {
+		why += "; " + p.note
+	}
 	t := ways[slices.Index(names, name)]
 	switch {
 	case t.wide.Columns > 0:

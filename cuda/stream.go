@@ -128,10 +128,10 @@ func (s *stream) hush() {
 	}
 }
 
-// place lays out the memory of a plan whose steps need scratch of the given sizes, and
-// makes the arena large enough for it. It returns the offsets of the plan's temporaries
-// and then of the scratch pieces, in elements, and those of the inputs.
-func (s *stream) place(plan *backend.Plan, sizes [][]int) (offsets []int, inputs map[int]int, temps [][]int, bytes int, err error) {
+// place lays out the memory of a plan whose steps need the given scratch, and makes the
+// arena large enough for it. It returns the offsets of the plan's temporaries and then of
+// the scratch pieces, in elements, and those of the inputs.
+func (s *stream) place(plan *backend.Plan, scratch [][]piece) (offsets []int, inputs map[int]int, temps [][]int, bytes int, err error) {
 	const align = 64 // elements: what tensor maps and vector loads want, and a little more
 	inputs = map[int]int{}
 	at := inputsAt / 4
@@ -143,10 +143,10 @@ func (s *stream) place(plan *backend.Plan, sizes [][]int) (offsets []int, inputs
 		laid.Temps[i].Len = 0
 	}
 	temps = make([][]int, len(plan.Steps))
-	for step, all := range sizes {
-		for _, n := range all {
+	for step, all := range scratch {
+		for _, need := range all {
 			temps[step] = append(temps[step], len(laid.Temps))
-			laid.Temps = append(laid.Temps, backend.Temp{Len: (n + 3) / 4, First: step, Last: step})
+			laid.Temps = append(laid.Temps, backend.Temp{Len: (need.bytes + 3) / 4, First: step, Last: need.last})
 		}
 	}
 	offsets, length := laid.Pack(align)
