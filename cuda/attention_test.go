@@ -168,10 +168,10 @@ func TestAttentionRule(t *testing.T) {
 		chosen, err := kernels.TierNamed(tier)
 		require.NoError(t, err)
 		d := &device{attributes: attributes{sharedMemory: shared}}
-		d.kernels = &images{d: d, chosen: chosen, table: map[string]place{}}
+		d.kernels = &images{d: d, chosen: chosen, table: map[string]*place{}}
 		for _, f := range kernels.Families() {
 			for _, e := range f.Entries {
-				d.kernels.table[e.Name] = place{f.Name, e}
+				d.kernels.table[e.Name] = &place{f.Name, e}
 			}
 		}
 		a := attention{c: &compiler{d: d, fast: fast}, queries: queries, dim: dim, relative: relative}

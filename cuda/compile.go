@@ -30,16 +30,18 @@ type compiler struct {
 	launches []launch
 	constant map[string]*memory   // fixed words, by their bytes
 	held     []*memory            // owned by the program
+	made     int                  // launches, by the first pass
 	watched  bool                 // a launch may set the status word
 	chosen   map[string][2]string // what choose said, and why
 	halves   []preparedRows       // that are there at this point of the recording
+	tiles    map[tileShape]tileDecision
 }
 
 // A launch is one run of a kernel as a family describes it.
 type launch struct {
 	label   string // the op, for Dump and error messages
-	why     string // how it came to this kernel, for Dump
-	entry   kernels.Entry
+	why     reason // how it came to this kernel, for Dump
+	entry   *kernels.Entry
 	fn      driver.Function
 	grid    [3]uint32
 	shared  int
@@ -128,15 +130,19 @@ func (c *compiler) words(w []uint32) (region, error) {
 // A call is a launch under construction. Its methods note what the kernel touches and
 // return parameters for it; the first mistake sticks and comes out of run.
 type call struct {
-	c   *compiler
-	l   launch
-	err error
+	c    *compiler
+	l    launch
+	err  error
+	room [6]touch // for those of most kernels
 }
 
 // call begins a launch of the kernel with the given name in the table.
 func (c *compiler) call(name string) *call {
 	k := &call{c: c, l: launch{label: c.step.Op.Name(), step: c.index}}
-	k.l.entry, k.l.fn, k.err = c.d.kernels.get(name)
+	k.l.touches = k.room[:0]
+	if k.l.entry, k.l.fn, k.err = c.d.kernels.get(name); k.err != nil {
+		k.l.entry = &kernels.Entry{Name: name}
+	}
 	return k
 }
 
@@ -145,9 +151,17 @@ func (c *compiler) has(name string) bool { return c.d.kernels.has(name) }
 
 // because says why this kernel was chosen, for Dump.
 func (k *call) because(format string, a ...any) *call {
-	k.l.why = fmt.Sprintf(format, a...)
+	k.l.why = reason{format, a}
 	return k
 }
+
+// A reason is put into words only for who asks.
+type reason struct {
+	format string
+	args   []any
+}
+
+func (r reason) String() string { return fmt.Sprintf(r.format, r.args...) }
 
 func (k *call) touch(at driver.Pointer, bytes int, write bool) {
 	if bytes > 0 {
@@ -282,6 +296,10 @@ func run[A any](k *call, args A, g grid, shared int, cost pass.Cost) error {
 		}
 		k.l.grid[i] = uint32(n)
 	}
+	if c.scratch.dry {
+		c.made++
+		return nil
+	}
 	k.l.shared = shared
 	k.l.args = append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(&args)), unsafe.Sizeof(args))...)
 	cost.Bytes = max(cost.Bytes, launchSeconds*c.d.Rate().Bytes)
@@ -309,6 +327,19 @@ func (c *compiler) compile() error {
 
 // demandsExact reports whether an op allows no rounded operands in a Fast recording.
 func demandsExact(op pass.Op) bool {
-	f := reflect.ValueOf(op).FieldByName("Exact")
-	return f.IsValid() && f.Bool()
+	switch op := op.(type) {
+	case pass.Gemm:
+		return op.Exact
+	case pass.Conv1D:
+		return op.Exact
+	case pass.Conv2D:
+		return op.Exact
+	case pass.Attention:
+		return op.Exact
+	case pass.Attend:
+		return op.Exact
+	case pass.LSTM:
+		return op.Exact
+	}
+	return false
 }

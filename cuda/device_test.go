@@ -167,7 +167,7 @@ func TestEveryCallMayFail(t *testing.T) {
 	t.Parallel()
 	calls := []string{
 		"CreateStream", "PriorityRange", "Alloc", "HostAlloc", "CopyToDevice", "CopyToHost", "CreateEvent", "Record", "QueryEvent",
-		"Set32", "Granularity", "Reserve", "Create", "Map", "LoadModule", "Function", "CreateGraph", "AddKernel", "Instantiate", "LaunchGraph",
+		"Set32", "Granularity", "Reserve", "Create", "Map", "LoadModule", "Function", "CreateGraph", "AddKernel", "AddEdges", "Instantiate", "LaunchGraph",
 	}
 	work := func(drv *drivertest.Driver, fail func()) error {
 		dev, err := hosted(t, drv, Config{})

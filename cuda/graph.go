@@ -12,27 +12,36 @@ import (
 // that others already wait for are left out.
 func dependencies(launches []launch) [][]int {
 	all := make([][]int, len(launches))
-	before := make([]set, len(launches)) // all that come before, directly or not
+	before := sets(len(launches)) // all that come before, directly or not
+	flat := make([]int, 0, len(launches)+len(launches)/4)
 	var h hazards
 	for i := range launches {
-		before[i] = newSet(i)
+		first := len(flat)
 		direct := h.next(i, launches[i].touches)
-		slices.SortFunc(direct, func(a, b int) int { return cmp.Compare(b, a) }) // latest first
-		for _, k := range slices.Compact(direct) {
+		if len(direct) > 1 {
+			slices.SortFunc(direct, func(a, b int) int { return cmp.Compare(b, a) }) // latest first
+		}
+		for _, k := range direct {
 			if before[i].has(k) {
 				continue
 			}
-			all[i] = append(all[i], k)
+			flat = append(flat, k)
 			before[i].add(k)
 			before[i].join(before[k])
 		}
-		slices.Sort(all[i])
+		if after := flat[first:len(flat):len(flat)]; len(after) > 0 {
+			slices.Reverse(after)
+			all[i] = after
+		}
 	}
 	return all
 }
 
 // hazards knows for every range of memory who wrote it last and who has read it since.
-type hazards struct{ spans []use } // sorted, apart from each other
+type hazards struct {
+	spans []use // sorted, apart from each other
+	after []int // what next returned last
+}
 
 type use struct {
 	from, to driver.Pointer
@@ -40,49 +49,63 @@ type use struct {
 	readers  []int
 }
 
-// next returns what launch i must wait for, and notes what it touches.
+// next returns what launch i must wait for, until the next call, and notes what it touches.
 func (h *hazards) next(i int, touches []touch) []int {
-	var after []int
+	h.after = h.after[:0]
 	for _, t := range touches {
-		h.split(t.from)
-		h.split(t.to)
-		h.cover(t.from, t.to)
-		for k := h.find(t.from); k < len(h.spans) && h.spans[k].from < t.to; k++ {
-			u := &h.spans[k]
+		spans := h.of(t.from, t.to)
+		for k := range spans {
+			u := &spans[k]
 			if u.writer >= 0 && u.writer != i {
-				after = append(after, u.writer)
+				h.after = append(h.after, u.writer)
 			}
 			if t.write {
 				for _, r := range u.readers {
 					if r != i {
-						after = append(after, r)
+						h.after = append(h.after, r)
 					}
 				}
 			}
 		}
 	}
 	for _, t := range touches {
-		for k := h.find(t.from); k < len(h.spans) && h.spans[k].from < t.to; k++ {
-			u := &h.spans[k]
+		spans := h.of(t.from, t.to)
+		for k := range spans {
+			u := &spans[k]
 			if t.write {
-				u.writer, u.readers = i, nil
-			} else if !slices.Contains(u.readers, i) {
-				u.readers = append(u.readers[:len(u.readers):len(u.readers)], i)
+				u.writer, u.readers = i, u.readers[:0]
+			} else if n := len(u.readers); n == 0 || u.readers[n-1] != i {
+				u.readers = append(u.readers, i)
 			}
 		}
 	}
-	return after
+	return h.after
+}
+
+// of returns the spans of a range, which begin and end with it.
+func (h *hazards) of(from, to driver.Pointer) []use {
+	k := h.find(from)
+	if k < len(h.spans) && h.spans[k].from == from && h.spans[k].to == to {
+		return h.spans[k : k+1]
+	}
+	h.split(from)
+	h.split(to)
+	h.cover(from, to)
+	first := h.find(from)
+	return h.spans[first : h.find(to-1)+1]
 }
 
 // find returns the index of the first span that ends behind at.
 func (h *hazards) find(at driver.Pointer) int {
-	k, _ := slices.BinarySearchFunc(h.spans, at, func(u use, at driver.Pointer) int {
-		if u.to <= at {
-			return -1
+	low, high := 0, len(h.spans)
+	for low < high {
+		if k := (low + high) / 2; h.spans[k].to <= at {
+			low = k + 1
+		} else {
+			high = k
 		}
-		return 1
-	})
-	return k
+	}
+	return low
 }
 
 // split makes at a border of the span that it lies in.
@@ -94,6 +117,7 @@ func (h *hazards) split(at driver.Pointer) {
 	u := h.spans[k]
 	first := u
 	first.to = at
+	first.readers = slices.Clone(u.readers)
 	u.from = at
 	h.spans[k] = u
 	h.spans = slices.Insert(h.spans, k, first)
@@ -116,7 +140,20 @@ func (h *hazards) cover(from, to driver.Pointer) {
 // A set of numbers below some n.
 type set []uint64
 
-func newSet(n int) set { return make(set, (n+63)/64) }
+// sets returns n empty ones, number i of which holds numbers below i.
+func sets(n int) []set {
+	words := func(i int) int { return (i + 63) / 64 }
+	total := 0
+	for i := range n {
+		total += words(i)
+	}
+	room := make(set, total)
+	all := make([]set, n)
+	for i := range all {
+		all[i], room = room[:words(i):words(i)], room[words(i):]
+	}
+	return all
+}
 
 func (s set) add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s set) has(i int) bool { return s[i/64]>>(i%64)&1 == 1 }

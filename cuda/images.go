@@ -22,7 +22,7 @@ type images struct {
 	d       *device
 	archive *kernels.Archive
 	chosen  kernels.Tier
-	table   map[string]place
+	table   map[string]*place
 
 	mu      sync.Mutex
 	modules map[string]driver.Module
@@ -40,7 +40,7 @@ type archived interface{ Archive() *kernels.Archive }
 
 // newImages chooses the tier for a device; a name forces one.
 func newImages(d *device, tier string) (*images, error) {
-	m := &images{d: d, table: map[string]place{}, modules: map[string]driver.Module{}, loaded: map[string]driver.Function{}}
+	m := &images{d: d, table: map[string]*place{}, modules: map[string]driver.Module{}, loaded: map[string]driver.Function{}}
 	var err error
 	if own, ok := d.drv.(archived); ok {
 		m.archive = own.Archive()
@@ -62,7 +62,7 @@ func newImages(d *device, tier string) (*images, error) {
 	}
 	for _, f := range kernels.Families() {
 		for _, e := range f.Entries {
-			m.table[e.Name] = place{f.Name, e}
+			m.table[e.Name] = &place{f.Name, e}
 		}
 	}
 	return m, nil
@@ -86,29 +86,29 @@ func (m *images) has(name string) bool {
 }
 
 // get returns a kernel, loading it if need be.
-func (m *images) get(name string) (kernels.Entry, driver.Function, error) {
+func (m *images) get(name string) (*kernels.Entry, driver.Function, error) {
 	p, ok := m.table[name]
 	if !ok {
-		return p.entry, 0, fmt.Errorf("no kernel is called %s: %w", name, pass.ErrUnsupported)
+		return nil, 0, fmt.Errorf("no kernel is called %s: %w", name, pass.ErrUnsupported)
 	}
 	if !m.chosen.Has(p.entry) {
-		return p.entry, 0, fmt.Errorf("kernel %s is not among those for %s, which %s uses: %w", name, m.chosen.Name, m.d.gpu.Name, pass.ErrUnsupported)
+		return nil, 0, fmt.Errorf("kernel %s is not among those for %s, which %s uses: %w", name, m.chosen.Name, m.d.gpu.Name, pass.ErrUnsupported)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if fn, ok := m.loaded[name]; ok {
-		return p.entry, fn, nil
+		return &p.entry, fn, nil
 	}
 	fn, err := m.load(p)
 	if err != nil {
-		return p.entry, 0, fmt.Errorf("kernel %s for %s: %w", name, m.chosen.Name, err)
+		return nil, 0, fmt.Errorf("kernel %s for %s: %w", name, m.chosen.Name, err)
 	}
 	m.loaded[name] = fn
 	m.d.log.Debug("cuda: kernel", "name", name, "tier", m.chosen.Name)
-	return p.entry, fn, nil
+	return &p.entry, fn, nil
 }
 
-func (m *images) load(p place) (fn driver.Function, err error) {
+func (m *images) load(p *place) (fn driver.Function, err error) {
 	if err := m.d.gone(); err != nil {
 		return 0, err
 	}

@@ -231,13 +231,13 @@ type eager struct {
 	edges int
 }
 
-func (e *eager) AddKernel(g driver.Graph, l driver.Launch, edges []driver.Edge) (driver.Node, error) {
+func (e *eager) AddEdges(g driver.Graph, edges []driver.Edge) error {
 	for _, edge := range edges {
 		if edge.Programmatic {
 			e.edges++
 		}
 	}
-	return e.hostDriver.AddKernel(g, l, edges)
+	return e.hostDriver.AddEdges(g, edges)
 }
 
 // Kernels are launched early only if they wait by themselves, which those compiled from PTX

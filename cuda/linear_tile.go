@@ -53,16 +53,10 @@ func (c *compiler) tile(p product, cost pass.Cost) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	ways, rule := tileWays(&p, c.d.attributes.sms, c.has)
-	names := make([]string, len(ways))
-	for i, t := range ways {
-		names[i] = t.String()
-	}
-	name, why := c.choose(p.boundary(), rule, names...)
+	t, why := c.decide(&p)
 	if p.note != "" {
 		why += "; " + p.note
 	}
-	t := ways[slices.Index(names, name)]
 	switch {
 	case t.wide.Columns > 0:
 		err := c.tileWide(p, t, why, cost)
@@ -80,6 +74,39 @@ func (c *compiler) tile(p product, cost pass.Cost) error {
 	args.Splits = 1
 	p.results(k, &args)
 	return run(k.because("%v: %s", t, why), args, t.grid(p.rows(), p.columns.Len()), t.shared(p.parts(), c.d.attributes.capability), cost)
+}
+
+// A tileShape is all of a product that decides between tiles.
+type tileShape struct {
+	items, lines, width, whole, columns, segments, depth, parts int
+	straight                                                    bool
+}
+
+// A tileDecision is what was decided for a shape, and why. A recording has few shapes and
+// many products.
+type tileDecision struct {
+	tile tileChoice
+	why  string
+}
+
+// decide chooses between the tiles for a product.
+func (c *compiler) decide(p *product) (t tileChoice, why string) {
+	shape := tileShape{p.items, p.lines, p.width, p.whole, p.columns.Len(), p.segments, p.depth, p.parts(), p.straight()}
+	if was, ok := c.tiles[shape]; ok {
+		return was.tile, was.why
+	}
+	ways, rule := tileWays(p, c.d.attributes.sms, c.has)
+	names := make([]string, len(ways))
+	for i, t := range ways {
+		names[i] = t.String()
+	}
+	name, why := c.choose(p.boundary(), rule, names...)
+	t = ways[slices.Index(names, name)]
+	if c.tiles == nil {
+		c.tiles = map[tileShape]tileDecision{}
+	}
+	c.tiles[shape] = tileDecision{t, why}
+	return t, why
 }
 
 // boundary names a product for the tune file.

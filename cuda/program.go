@@ -68,7 +68,7 @@ func (p *program) compile(ctx context.Context) error {
 	}
 	c.arena, c.offsets, c.inputs = s.arena.at, offsets, inputs
 	c.scratch = scratch{temps: temps}
-	c.launches = c.launches[:0] // as many as before
+	c.launches = make([]launch, 0, c.made)
 	if err := c.compile(); err != nil {
 		return err
 	}
@@ -121,24 +121,26 @@ func (p *program) instantiate() error {
 	if p.s.d.trace != nil {
 		return nil
 	}
-	return p.s.d.do(func() error {
-		for i := range p.segments {
-			g := &p.segments[i]
-			if g.from == g.to {
-				continue
-			}
-			exec, err := p.graph(p.launches[g.from:g.to])
-			if err != nil {
-				return err
-			}
-			g.exec = exec
+	for i := range p.segments {
+		g := &p.segments[i]
+		if g.from == g.to {
+			continue
 		}
-		return nil
-	})
+		launches := p.launches[g.from:g.to]
+		after := dependencies(launches)
+		err := p.s.d.do(func() (err error) {
+			g.exec, err = p.graph(launches, after)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// graph makes an executable graph of launches.
-func (p *program) graph(launches []launch) (driver.Exec, error) {
+// graph makes an executable graph of launches that come after others.
+func (p *program) graph(launches []launch, after [][]int) (driver.Exec, error) {
 	drv := p.s.d.drv
 	g, err := drv.CreateGraph()
 	if err != nil {
@@ -146,19 +148,20 @@ func (p *program) graph(launches []launch) (driver.Exec, error) {
 	}
 	defer drv.DestroyGraph(g)
 	nodes := make([]driver.Node, len(launches))
-	for i, after := range dependencies(launches) {
-		edges := make([]driver.Edge, len(after))
-		for j, k := range after {
-			edges[j].From = nodes[k]
+	edges := make([]driver.Edge, 0, len(launches))
+	for i := range launches {
+		if nodes[i], err = drv.AddKernel(g, launches[i].driver()); err != nil {
+			return 0, fmt.Errorf("op %d: %s: kernel %s: %w", launches[i].step, launches[i].label, launches[i].entry.Name, err)
 		}
 		// A kernel waits for what it depends on by itself, and every kernel does, so
 		// that all that came before the one is done as well.
-		if len(edges) == 1 && p.s.d.kernels.wait() {
-			edges[0].Programmatic = true
+		early := len(after[i]) == 1 && p.s.d.kernels.wait()
+		for _, k := range after[i] {
+			edges = append(edges, driver.Edge{From: nodes[k], To: nodes[i], Programmatic: early})
 		}
-		if nodes[i], err = drv.AddKernel(g, launches[i].driver(), edges); err != nil {
-			return 0, fmt.Errorf("op %d: %s: kernel %s: %w", launches[i].step, launches[i].label, launches[i].entry.Name, err)
-		}
+	}
+	if err := drv.AddEdges(g, edges); err != nil {
+		return 0, err
 	}
 	return drv.Instantiate(g)
 }
@@ -242,7 +245,7 @@ func (p *program) text() string {
 		for ; k < len(p.launches) && p.launches[k].step == i; k++ {
 			l := &p.launches[k]
 			fmt.Fprintf(&b, "      %s: grid %v, %d threads, %d bytes shared", l.entry.Name, l.grid, l.entry.Threads, l.shared)
-			if l.why != "" {
+			if l.why.format != "" {
 				fmt.Fprintf(&b, "; %s", l.why)
 			}
 			b.WriteByte('\n')

@@ -16,26 +16,71 @@ func (t Temp) overlaps(u Temp) bool { return t.First <= u.Last && u.First <= t.L
 // offset that is free: the greedy order that comes close to the largest set alive.
 func (p *Plan) Pack(align int) (offsets []int, length int) {
 	offsets = make([]int, len(p.Temps))
-	var placed []int
+	placed := timeline{temps: p.Temps, at: make([][]int, len(p.Steps)/epoch+1)}
+	var beside []int
 	for _, i := range p.bySize() {
 		t := p.Temps[i]
+		if t.Len == 0 {
+			continue
+		}
+		beside = placed.beside(t, beside[:0])
+		slices.SortFunc(beside, func(a, b int) int { return cmp.Compare(offsets[a], offsets[b]) })
 		at := 0
-		for _, j := range placed { // sorted by offset
-			u := p.Temps[j]
-			if !t.overlaps(u) || offsets[j]+u.Len <= at {
+		for _, j := range beside {
+			end := offsets[j] + p.Temps[j].Len
+			if end <= at {
 				continue
 			}
 			if at+t.Len <= offsets[j] {
 				break
 			}
-			at = (offsets[j] + u.Len + align - 1) / align * align
+			at = (end + align - 1) / align * align
 		}
 		offsets[i] = at
 		length = max(length, at+t.Len)
-		k, _ := slices.BinarySearchFunc(placed, at, func(j, at int) int { return cmp.Compare(offsets[j], at) })
-		placed = slices.Insert(placed, k, i)
+		placed.add(i)
 	}
 	return offsets, length
+}
+
+// epoch is how many steps make an entry of a timeline: more than most temporaries live.
+const epoch = 16
+
+// A timeline finds the temporaries that are needed at the same time as another without
+// going through all of them: most live for a few steps of many.
+type timeline struct {
+	temps []Temp
+	at    [][]int // those that are needed in each epoch
+}
+
+// epochs returns the first and the last epoch in which a temporary is needed.
+func (l *timeline) epochs(t Temp) (first, last int) {
+	most := len(l.at) - 1
+	return min(max(t.First, 0)/epoch, most), min(max(t.Last, 0)/epoch, most)
+}
+
+func (l *timeline) add(i int) {
+	first, last := l.epochs(l.temps[i])
+	for e := first; e <= last; e++ {
+		l.at[e] = append(l.at[e], i)
+	}
+}
+
+// beside appends those that are needed at the same time as t, once each.
+func (l *timeline) beside(t Temp, to []int) []int {
+	first, last := l.epochs(t)
+	for e := first; e <= last; e++ {
+		for _, i := range l.at[e] {
+			u := l.temps[i]
+			if !t.overlaps(u) {
+				continue
+			}
+			if from, _ := l.epochs(u); e == max(from, first) { // else it was met before
+				to = append(to, i)
+			}
+		}
+	}
+	return to
 }
 
 // Colour gives each temporary a whole buffer, such that those needed at the same step

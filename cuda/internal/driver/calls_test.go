@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"unsafe"
 
@@ -113,12 +112,15 @@ func TestCalls(t *testing.T) {
 		{"set attribute 0x500 8 232448;", func() error { return d.AllowShared(0x500, 232448) }},
 		{"occupancy 0x500 256 1024;", func() error { return is(6)(d.Occupancy(0x500, 256, 1024)) }},
 		{"graph 0;", func() error { return is(Graph(0x600))(d.CreateGraph()) }},
-		{"node 0x600 0x501 4294967295,2,3 4,5,6 7 word (nil) (nil) (nil);", func() error { return is(Node(0x700))(d.AddKernel(0x600, f, nil)) }},
-		{"node 0x600 after 0x701 after 0x703 0x501 4294967295,2,3 4,5,6 7 word (nil) (nil) (nil);node attribute 0x700 2 1;" +
-			"edge 0x600 0x702>0x700 1,0,1;edge 0x600 0x704>0x700 1,0,1;", func() error {
+		{"node 0x600 0x501 4294967295,2,3 4,5,6 7 word (nil) (nil) (nil);", func() error { return is(Node(0x700))(d.AddKernel(0x600, f)) }},
+		{"node 0x600 0x501 4294967295,2,3 4,5,6 7 word (nil) (nil) (nil);node attribute 0x700 2 1;", func() error {
 			f := f
 			f.Cooperative = true
-			return is(Node(0x700))(d.AddKernel(0x600, f, []Edge{{From: 0x701}, {0x702, true}, {From: 0x703}, {0x704, true}}))
+			return is(Node(0x700))(d.AddKernel(0x600, f))
+		}},
+		{"", func() error { return d.AddEdges(0x600, nil) }},
+		{"edge 0x600 0x701>0x700 0,0,0;edge 0x600 0x702>0x703 1,0,1;", func() error {
+			return d.AddEdges(0x600, []Edge{{From: 0x701, To: 0x700}, {0x702, 0x703, true}})
 		}},
 		{"instantiate 0x600 0;", func() error { return is(Exec(0x800))(d.Instantiate(0x600)) }},
 		{"destroy exec 0x800;", func() error { return d.DestroyExec(0x800) }},
@@ -178,10 +180,8 @@ func TestOldAndIncompleteLibraries(t *testing.T) {
 	d, err := Open(build(t, "-DOLD"))
 	require.NoError(t, err)
 	taken(t, d)
-	f := Launch{Function: 0x501, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []byte("word")}
-	_, err = d.AddKernel(0x600, f, []Edge{{0x702, true}})
-	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(taken(t, d), "node 0x600 after 0x702 "), "a whole edge instead")
+	require.NoError(t, d.AddEdges(0x600, []Edge{{0x702, 0x703, true}, {From: 0x701, To: 0x703}}))
+	require.Equal(t, "whole edge 0x600 0x702>0x703;whole edge 0x600 0x701>0x703;", taken(t, d))
 	_, err = d.EncodeTensorMap(TensorMap{})
 	require.ErrorIs(t, err, pass.ErrUnsupported)
 	require.ErrorContains(t, err, "of CUDA 12.1, has no cuTensorMapEncodeTiled, which needs 12.0")

@@ -88,8 +88,9 @@ type Driver interface {
 
 	CreateGraph() (Graph, error)
 	DestroyGraph(g Graph) error
-	// AddKernel adds a node that runs after the nodes that edges name.
-	AddKernel(g Graph, l Launch, edges []Edge) (Node, error)
+	// AddKernel adds a node; AddEdges says what it runs after.
+	AddKernel(g Graph, l Launch) (Node, error)
+	AddEdges(g Graph, edges []Edge) error
 	Instantiate(g Graph) (Exec, error)
 	DestroyExec(e Exec) error
 
@@ -109,11 +110,11 @@ type Launch struct {
 	Cooperative bool   // all blocks are resident at once
 }
 
-// An Edge says that a node runs after From: when all of From's blocks are done, or, if
+// An Edge says that To runs after From: when all of From's blocks are done, or, if
 // Programmatic, when they have said that dependents may begin; the kernel then waits
 // itself.
 type Edge struct {
-	From         Node
+	From, To     Node
 	Programmatic bool
 }
 

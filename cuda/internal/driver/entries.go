@@ -58,6 +58,7 @@ const (
 	cuGraphAddKernelNode
 	cuGraphKernelNodeSetAttribute
 	cuGraphAddDependencies
+	cuGraphAddWholeDependencies
 	cuGraphInstantiateWithFlags
 	cuGraphExecDestroy
 	cuGraphLaunch
@@ -127,6 +128,7 @@ var entries = [entryCount]struct {
 	cuGraphAddKernelNode:          {"cuGraphAddKernelNode_v2", 12000, false},
 	cuGraphKernelNodeSetAttribute: {"cuGraphKernelNodeSetAttribute", 11000, false},
 	cuGraphAddDependencies:        {"cuGraphAddDependencies_v2", 12030, true},
+	cuGraphAddWholeDependencies:   {"cuGraphAddDependencies", 10000, true},
 	cuGraphInstantiateWithFlags:   {"cuGraphInstantiateWithFlags", 11040, false},
 	cuGraphExecDestroy:            {"cuGraphExecDestroy", 10000, false},
 	cuGraphLaunch:                 {"cuGraphLaunch", 10000, false},

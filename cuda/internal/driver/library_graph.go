@@ -2,7 +2,12 @@
 
 package driver
 
-import "unsafe"
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
 
 // CreateGraph implements Driver.
 func (l *library) CreateGraph() (Graph, error) {
@@ -14,27 +19,28 @@ func (l *library) CreateGraph() (Graph, error) {
 // DestroyGraph implements Driver.
 func (l *library) DestroyGraph(g Graph) error { return l.plain(cuGraphDestroy, uintptr(g)) }
 
-// AddKernel implements Driver. A library older than CUDA 12.3 takes programmatic edges as
-// whole ones: the kernel's own wait is then over at once.
-func (l *library) AddKernel(g Graph, k Launch, edges []Edge) (Node, error) {
-	var (
-		node               Node
-		whole, early, self []Node
-		data               []edgeData
-	)
-	for _, e := range edges {
-		if !e.Programmatic || l.entries[cuGraphAddDependencies] == 0 {
-			whole = append(whole, e.From)
-			continue
-		}
-		early = append(early, e.From)
-		data = append(data, edgeData{fromPort: portProgrammatic, kind: edgeProgrammatic})
-	}
-	params := kernelNodeParams{function: k.Function, grid: k.Grid, block: k.Block, shared: k.Shared, params: unsafe.Pointer(argsOf(k))}
-	err := l.call(cuGraphAddKernelNode, uintptr(unsafe.Pointer(&node)), uintptr(g),
-		uintptr(unsafe.Pointer(unsafe.SliceData(whole))), uintptr(len(whole)), uintptr(unsafe.Pointer(&params)))
-	if err != nil {
-		return 0, err
+// A kernelNode is the memory of a call that adds a node. It stays in place.
+type kernelNode struct {
+	words  [5]uintptr
+	params kernelNodeParams
+	args   [1]unsafe.Pointer
+	node   Node
+}
+
+var kernelNodes = sync.Pool{New: func() any { return new(kernelNode) }}
+
+// AddKernel implements Driver.
+func (l *library) AddKernel(g Graph, k Launch) (Node, error) {
+	n := kernelNodes.Get().(*kernelNode)
+	n.args[0] = unsafe.Pointer(unsafe.SliceData(k.Args))
+	n.params = kernelNodeParams{function: k.Function, grid: k.Grid, block: k.Block, shared: k.Shared, params: unsafe.Pointer(&n.args)}
+	n.words = [...]uintptr{uintptr(unsafe.Pointer(&n.node)), uintptr(g), 0, 0, uintptr(unsafe.Pointer(&n.params))}
+	r, _, _ := purego.SyscallN(l.entries[cuGraphAddKernelNode], n.words[:]...)
+	node := n.node
+	n.args[0] = nil
+	kernelNodes.Put(n)
+	if code := int32(r); code != 0 {
+		return 0, l.failure(cuGraphAddKernelNode, int(code))
 	}
 	if k.Cooperative {
 		yes := attributeValue{word: 1}
@@ -42,18 +48,31 @@ func (l *library) AddKernel(g Graph, k Launch, edges []Edge) (Node, error) {
 			return 0, err
 		}
 	}
-	if len(early) == 0 {
-		return node, nil
-	}
-	for range early {
-		self = append(self, node)
-	}
-	err = l.call(cuGraphAddDependencies, uintptr(g), uintptr(unsafe.Pointer(&early[0])), uintptr(unsafe.Pointer(&self[0])),
-		uintptr(unsafe.Pointer(&data[0])), uintptr(len(early)))
-	if err != nil {
-		return 0, err
-	}
 	return node, nil
+}
+
+// AddEdges implements Driver. All go in one call, since each costs more than an edge. A
+// library older than CUDA 12.3 takes programmatic edges as whole ones: the kernel's own
+// wait is then over at once.
+func (l *library) AddEdges(g Graph, edges []Edge) error {
+	if len(edges) == 0 {
+		return nil
+	}
+	from, to, data := make([]Node, len(edges)), make([]Node, len(edges)), make([]edgeData, len(edges))
+	for i, e := range edges {
+		from[i], to[i] = e.From, e.To
+		if e.Programmatic {
+			data[i] = edgeData{fromPort: portProgrammatic, kind: edgeProgrammatic}
+		}
+	}
+	if l.entries[cuGraphAddDependencies] == 0 {
+		if err := l.optional(cuGraphAddWholeDependencies); err != nil {
+			return err
+		}
+		return l.call(cuGraphAddWholeDependencies, uintptr(g), uintptr(unsafe.Pointer(&from[0])), uintptr(unsafe.Pointer(&to[0])), uintptr(len(edges)))
+	}
+	return l.call(cuGraphAddDependencies, uintptr(g), uintptr(unsafe.Pointer(&from[0])), uintptr(unsafe.Pointer(&to[0])),
+		uintptr(unsafe.Pointer(&data[0])), uintptr(len(edges)))
 }
 
 // Instantiate implements Driver.

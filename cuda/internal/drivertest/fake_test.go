@@ -224,18 +224,20 @@ func TestGraphsRunInAnyOrder(t *testing.T) {
 	var nodes []driver.Node
 	after := map[byte][]byte{3: {0, 1}, 4: {3}, 5: {2}}
 	for i := range byte(6) {
-		var edges []driver.Edge
-		for _, j := range after[i] {
-			edges = append(edges, driver.Edge{From: nodes[j], Programmatic: j == 3})
-		}
-		n, err := b.AddKernel(g, b.launch(i), edges)
+		n, err := b.AddKernel(g, b.launch(i))
 		require.NoError(t, err)
 		nodes = append(nodes, n)
 	}
-	_, err = b.AddKernel(g, b.launch(9), []driver.Edge{{From: nodes[0]}, {From: nodes[0]}})
-	code(t, driver.InvalidValue, err)
-	_, err = b.AddKernel(g, b.launch(9), []driver.Edge{{From: 1}})
-	code(t, driver.InvalidValue, err)
+	var edges []driver.Edge
+	for i, before := range after {
+		for _, j := range before {
+			edges = append(edges, driver.Edge{From: nodes[j], To: nodes[i], Programmatic: j == 3})
+		}
+	}
+	require.NoError(t, b.AddEdges(g, edges))
+	for _, e := range []driver.Edge{edges[0], {From: 1, To: nodes[0]}, {From: nodes[0], To: 1}, {From: nodes[4], To: nodes[2]}, {From: nodes[0], To: nodes[0]}} {
+		code(t, driver.InvalidValue, b.AddEdges(g, []driver.Edge{e}))
+	}
 	x, err := b.Instantiate(g)
 	require.NoError(t, err)
 	require.NoError(t, b.DestroyGraph(g)) // the instance lives on

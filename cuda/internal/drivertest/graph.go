@@ -1,6 +1,10 @@
 package drivertest
 
-import "github.com/tandem-gpu/tandem/cuda/internal/driver"
+import (
+	"slices"
+
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
+)
 
 // graph is nodes in the order in which they were added.
 type graph struct {
@@ -48,9 +52,8 @@ func (d *Driver) DestroyGraph(h driver.Graph) error {
 	})
 }
 
-// AddKernel implements driver.Driver. A programmatic edge is taken as a whole one, which
-// is what the kernel makes of it by waiting; only capability 9.0 has them.
-func (d *Driver) AddKernel(h driver.Graph, l driver.Launch, edges []driver.Edge) (made driver.Node, err error) {
+// AddKernel implements driver.Driver.
+func (d *Driver) AddKernel(h driver.Graph, l driver.Launch) (made driver.Node, err error) {
 	err = d.inside("AddKernel", func(c *scope) error {
 		g := d.graphs[h]
 		if g == nil || g.owner != c {
@@ -59,27 +62,36 @@ func (d *Driver) AddKernel(h driver.Graph, l driver.Launch, edges []driver.Edge)
 		if err := d.refuse("AddKernel", c, l); err != nil {
 			return err
 		}
-		n := &node{graph: h, name: d.function[l.Function].name, launch: keep(l), place: len(g.nodes)}
-		seen := map[driver.Node]bool{}
-		for _, e := range edges {
-			from := d.nodes[e.From]
-			switch {
-			case from == nil || from.graph != h:
-				return wrong("AddKernel", driver.InvalidValue, "node %#x is not of this graph", e.From)
-			case seen[e.From]:
-				return wrong("AddKernel", driver.InvalidValue, "two edges from node %#x", e.From)
-			case e.Programmatic && d.devices[c.ordinal].Capability < 90:
-				return wrong("AddKernel", driver.NotSupported, "a programmatic edge")
-			}
-			seen[e.From] = true
-			n.after = append(n.after, from.place)
-		}
 		made = driver.Node(d.handle())
-		d.nodes[made] = n
+		d.nodes[made] = &node{graph: h, name: d.function[l.Function].name, launch: keep(l), place: len(g.nodes)}
 		g.nodes = append(g.nodes, made)
 		return nil
 	})
 	return made, err
+}
+
+// AddEdges implements driver.Driver. A programmatic edge is taken as a whole one, which is
+// what the kernel makes of it by waiting; only capability 9.0 has them. Edges lead from
+// nodes that were added before, so that there are no circles.
+func (d *Driver) AddEdges(h driver.Graph, edges []driver.Edge) error {
+	return d.inside("AddEdges", func(c *scope) error {
+		if g := d.graphs[h]; g == nil || g.owner != c {
+			return wrong("AddEdges", driver.InvalidHandle, "graph %#x", h)
+		}
+		for _, e := range edges {
+			from, to := d.nodes[e.From], d.nodes[e.To]
+			switch {
+			case from == nil || from.graph != h || to == nil || to.graph != h || from.place >= to.place:
+				return wrong("AddEdges", driver.InvalidValue, "an edge from node %#x to %#x", e.From, e.To)
+			case slices.Contains(to.after, from.place):
+				return wrong("AddEdges", driver.InvalidValue, "two edges from node %#x", e.From)
+			case e.Programmatic && d.devices[c.ordinal].Capability < 90:
+				return wrong("AddEdges", driver.NotSupported, "a programmatic edge")
+			}
+			to.after = append(to.after, from.place)
+		}
+		return nil
+	})
 }
 
 // Instantiate implements driver.Driver.

@@ -31,8 +31,13 @@ const char *taken(void) {
 int cuInit(unsigned flags) { return note("init %u;", flags); }
 #ifdef OLD
 int cuDriverGetVersion(int *v) { *v = 12010; return 0; }
+int cuGraphAddDependencies(handle g, handle *from, handle *to, size_t n) {
+	for (size_t i = 0; i < n; i++) note("whole edge %p %p>%p;", g, from[i], to[i]);
+	return 0;
+}
 #else
 int cuDriverGetVersion(int *v) { *v = 13000; return 0; }
+int cuGraphAddDependencies(handle g, handle *from, handle *to, size_t n) { return note("not this one;"); }
 int cuGraphAddDependencies_v2(handle g, handle *from, handle *to, const unsigned char *edges, size_t n) {
 	for (size_t i = 0; i < n; i++)
 		note("edge %p %p>%p %d,%d,%d;", g, from[i], to[i], edges[8 * i], edges[8 * i + 1], edges[8 * i + 2]);
