@@ -13,9 +13,9 @@ import (
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
-	"github.com/tandem-gpu/tandem/internal/parallel"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/backend"
+	"github.com/tandem-gpu/tandem/pass/backend/parallel"
 )
 
 // A block is the page-locked memory of one job: what goes up, head first, and the outputs

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tandem-gpu/tandem/internal/parallel"
 	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/backend/parallel"
 )
 
 type recording struct {
