@@ -28,12 +28,14 @@ type compiler struct {
 	fast     bool // the math of the step: Fast, and it does not demand Exact
 	scratch  scratch
 	launches []launch
-	constant map[string]*memory   // fixed words, by their bytes
-	held     []*memory            // owned by the program
-	made     int                  // launches, by the first pass
-	watched  bool                 // a launch may set the status word
-	chosen   map[string][2]string // what choose said, and why
-	halves   []preparedRows       // that are there at this point of the recording
+	constant map[string]*memory      // fixed words, by their bytes
+	held     []*memory               // owned by the program
+	made     int                     // launches, by the first pass
+	watched  bool                    // a launch may set the status word
+	chosen   map[string][2]string    // what choose said, and why
+	halves   []preparedRows          // that are there at this point of the recording
+	users    map[backend.Place][]int // steps that use a buffer
+	used     []bool                  // temporaries of which F32 elements are used
 	tiles    map[tileShape]tileDecision
 }
 
@@ -106,6 +108,7 @@ func (c *compiler) at(b pass.Buffer, element int) driver.Pointer {
 	if place.State {
 		return c.plan.States[place.Index].(*memory).at + driver.Pointer(4*element)
 	}
+	c.used[place.Index] = true
 	if at, ok := c.inputs[place.Index]; ok {
 		return c.arena + driver.Pointer(4*(at+element))
 	}
@@ -310,7 +313,7 @@ func run[A any](k *call, args A, g grid, shared int, cost pass.Cost) error {
 
 // compile turns all steps into launches.
 func (c *compiler) compile() error {
-	c.halves = nil
+	c.halves, c.used = nil, make([]bool, len(c.plan.Temps))
 	for i, step := range c.plan.Steps {
 		if err := context.Cause(c.ctx); err != nil {
 			return err

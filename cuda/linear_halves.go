@@ -42,6 +42,128 @@ type preparedRows struct {
 	p    prepared
 }
 
+// A future is what becomes of rows that a step writes.
+type future struct {
+	products []int // steps whose left operand they are, while nothing is written there
+	exact    bool  // one of them takes no rounded operands
+	others   bool  // something else reads them, or they outlive the recording
+}
+
+// future follows the rows of an argument from the step on that is being compiled, and
+// that writes them all.
+func (c *compiler) future(a pass.Arg) (f future) {
+	key := c.rowsKey(a)
+	first, end := a.Range()
+	span, whole := pass.Span{From: first, To: end}, true
+	live := []pass.Span{span} // what has not been written again
+	for _, i := range c.usersOf(key.place) {
+		if i <= c.index {
+			continue
+		}
+		step := c.plan.Steps[i]
+		for _, u := range step.Args {
+			if u.Access&pass.Read == 0 || c.plan.Place(u.View.Buffer) != key.place || !meets(live, u) {
+				continue
+			}
+			g, ok := step.Op.(pass.Gemm)
+			if !ok || u.Name != "A" || !whole || u.Batch*u.Rows <= fewRows || c.rowsKey(u) != key {
+				f.others = true
+				continue
+			}
+			f.products = append(f.products, i)
+			f.exact = f.exact || c.plan.Math == pass.Exact || g.Exact
+		}
+		for _, u := range step.Args {
+			if u.Access&pass.Write == 0 || c.plan.Place(u.View.Buffer) != key.place {
+				continue
+			}
+			whole = whole && !meets([]pass.Span{span}, u)
+			if c.rowsKey(u) == key {
+				live = nil
+			}
+			live = without(live, u)
+		}
+		if len(live) == 0 {
+			return f
+		}
+	}
+	for _, o := range c.plan.Outputs {
+		f.others = f.others || o.Place == key.place && slices.ContainsFunc(live, func(s pass.Span) bool { return s.From < o.Offset+o.Len && o.Offset < s.To })
+	}
+	f.others = f.others || key.place.State
+	return f
+}
+
+// usersOf returns the steps that use a buffer.
+func (c *compiler) usersOf(p backend.Place) []int {
+	if c.users == nil {
+		c.users = map[backend.Place][]int{}
+		for i, step := range c.plan.Steps {
+			for _, a := range step.Args {
+				at := c.plan.Place(a.View.Buffer)
+				if all := c.users[at]; len(all) == 0 || all[len(all)-1] != i {
+					c.users[at] = append(all, i)
+				}
+			}
+		}
+	}
+	return c.users[p]
+}
+
+// meets reports whether an argument has elements, or gaps between its rows, in any of the
+// spans.
+func meets(spans []pass.Span, a pass.Arg) bool {
+	first, end := a.Range()
+	return slices.ContainsFunc(spans, func(s pass.Span) bool { return s.From < end && first < s.To })
+}
+
+// without returns what an argument that is written leaves of spans: all of them, if its
+// rows have gaps.
+func without(spans []pass.Span, a pass.Arg) (rest []pass.Span) {
+	v := a.View
+	if a.Rows > 1 && v.RowStride != a.Cols || a.Batch > 1 && v.BatchStride != a.Rows*a.Cols {
+		return spans
+	}
+	first, end := a.Range()
+	for _, s := range spans {
+		for _, part := range []pass.Span{{From: s.From, To: min(s.To, first)}, {From: max(s.From, end), To: s.To}} {
+			if part.From < part.To {
+				rest = append(rest, part)
+			}
+		}
+	}
+	return rest
+}
+
+// leave returns room for rows that the step being compiled writes as a left operand of
+// products, which find it there. With norms their lengths are wanted.
+func (c *compiler) leave(a pass.Arg, exact, norms bool) prepared {
+	rows := a.Batch * a.Rows
+	p := prepared{rows: a.Rows, stride: roundUp(a.Cols, 8), scales: c.temporary(4 * rows)}
+	p.high = c.temporary(2 * rows * p.stride)
+	if exact {
+		p.low = c.temporary(2 * rows * p.stride)
+	}
+	if norms {
+		p.norms = c.temporary(4 * rows)
+	}
+	first, end := a.Range()
+	c.halves = append(c.halves, preparedRows{c.rowsKey(a), pass.Span{From: first, To: end}, p})
+	return p
+}
+
+// halves notes that a launch writes a left operand, and returns the parameter for it.
+func (k *call) halves(p prepared) kernels.Halves {
+	h := kernels.Halves{High: kernels.F16(k.to(p.high)), Scales: kernels.F32(k.to(p.scales)), Stride: int64(p.stride)}
+	if p.low.bytes > 0 {
+		h.Low = kernels.F16(k.to(p.low))
+	}
+	if p.norms.bytes > 0 {
+		h.Norms = kernels.F32(k.to(p.norms))
+	}
+	return h
+}
+
 // left returns rows of F32 as the left operand of products: as the step before left them
 // that prepared or wrote them, if nothing was written there since.
 func (c *compiler) left(a pass.Arg) (prepared, error) {
@@ -56,10 +178,12 @@ func (c *compiler) left(a pass.Arg) (prepared, error) {
 		if c.fast {
 			p.low = region{}
 		}
-		for _, r := range []region{p.high, p.low, p.scales} {
+		for _, r := range []region{p.high, p.low, p.scales, p.norms} {
 			c.keep(r)
 		}
-		p.note = fmt.Sprintf("rows as op %d left them", p.high.step)
+		if !c.scratch.dry {
+			p.note = fmt.Sprintf("rows as op %d left them", p.high.step)
+		}
 		return p, nil
 	}
 	p, err := c.prepare(rowsOf(func(k *call) kernels.View { return k.read(a.View, a.Batch, a.Rows, a.Cols) }, a.Batch, a.Rows, a.Cols))

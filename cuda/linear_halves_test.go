@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -158,5 +159,61 @@ func (h chain) prove(t *testing.T, dev pass.Device, x []float32) {
 	require.Equal(t, appendBits(nil, h.apart(t, ses, x)), appendBits(nil, got), dump)
 	for prefix, n := range h.launches {
 		require.Equal(t, n, launched(dump, prefix), "%s in\n%s", prefix, dump)
+	}
+}
+
+// A norm leaves rows as products want them, with the bits that preparing them gives; and as
+// F32 only if something else reads them.
+func TestNormsLeaveHalves(t *testing.T) {
+	library(t, 90)
+	const rows, n = 20, 24
+	dev := emulated(t, drivertest.Hopper(), Config{})
+	defer dev.Close()
+	for _, cols := range []int{37, 40, 500, 1000, 1279, 1500, 4100} {
+		gain, bias := cases.Recipe("gain", 1, cols, 1, 0), cases.Recipe("bias", 1, cols, 1, 0)
+		norm, err := dev.Load(t.Context(), pass.NormWeights{Gain: gain, Bias: bias})
+		require.NoError(t, err)
+		w, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{cases.Encode("w", pass.F32, cases.Recipe("w", 1, n*cols, 0.2, 0), n, cols)}})
+		require.NoError(t, err)
+		layer := func(x, y pass.View) pass.LayerNorm {
+			return pass.LayerNorm{X: x, W: norm, Y: y, Rows: rows, Cols: cols}
+		}
+		product := func(a, c pass.View) pass.Gemm { return pass.Gemm{A: a, W: w, C: c, Rows: rows} }
+		x := values("x", "normal", rows, cols).Float32s()
+		copy(x[cols:2*cols], make([]float32, cols))
+		x[2*cols+3], x[3*cols] = 1e30, 1e-30
+		x[4*cols+1], x[5*cols+2] = float32(math.NaN()), float32(math.Inf(1))
+		prepares := 0
+		if cols > 4096 {
+			prepares = 1
+		}
+		for _, kind := range []pass.Math{pass.Exact, pass.Fast} {
+			for _, h := range []chain{
+				{"only products", kind, func(v func(string, int) pass.View) []pass.Op {
+					y, out := v("y", rows*cols), v("out", 2*rows*n)
+					return []pass.Op{layer(v("x", 0), y), product(y, out), product(y, out.At(rows*n))}
+				}, 2 * rows * n, map[string]int{"tile_prepare": prepares}},
+				{"in place, and used for something else", kind, func(v func(string, int) pass.View) []pass.Op {
+					x, out := v("x", 0), v("out", 2*rows*n)
+					return []pass.Op{
+						layer(x, x), product(x, out), pass.Fill{To: x, Rows: 1, Cols: rows * cols, Value: 2},
+						product(x, out.At(rows*n)),
+					}
+				}, 2 * rows * n, map[string]int{"tile_prepare": 1 + prepares}},
+				{"another reader", kind, func(v func(string, int) pass.View) []pass.Op {
+					y, out := v("y", rows*cols), v("out", rows*n+rows*cols)
+					return []pass.Op{
+						layer(v("x", 0), y), product(y, out),
+						pass.Scale{X: y, Y: out.At(rows * n), Rows: rows, Cols: cols, Factor: 2},
+					}
+				}, rows*n + rows*cols, map[string]int{"tile_prepare": prepares}},
+				{"an output", kind, func(v func(string, int) pass.View) []pass.Op {
+					y, out := v("y", rows*n), v("out", rows*cols)
+					return []pass.Op{layer(v("x", 0), out), product(out, y)}
+				}, rows * cols, map[string]int{"tile_prepare": prepares}},
+			} {
+				t.Run(fmt.Sprintf("%d/%v/%s", cols, kind, h.name), func(t *testing.T) { h.prove(t, dev, x) })
+			}
+		}
 	}
 }

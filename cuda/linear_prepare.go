@@ -10,6 +10,7 @@ import (
 type prepared struct {
 	high, low region // low.bytes 0: rounded
 	scales    region // inverse, F32
+	norms     region // lengths of rows as vectors, F32; bytes 0: not known
 	shared    bool   // one scale for an item, else one for each row
 	rows      int    // of an item
 	stride    int    // elements from a row to the next, a multiple of 8

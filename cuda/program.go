@@ -62,7 +62,7 @@ func (p *program) compile(ctx context.Context) error {
 	if err := c.compile(); err != nil {
 		return err
 	}
-	offsets, inputs, temps, bytes, err := s.place(p.plan, c.scratch.pieces)
+	offsets, inputs, temps, bytes, err := s.place(p.plan, c.used, c.scratch.pieces)
 	if err != nil {
 		return err
 	}

@@ -128,15 +128,20 @@ func (s *stream) hush() {
 	}
 }
 
-// place lays out the memory of a plan whose steps need the given scratch, and makes the
-// arena large enough for it. It returns the offsets of the plan's temporaries and then of
+// place lays out the memory of a plan of which some temporaries are used and whose steps
+// need the given scratch, and makes the arena large enough for it. It returns the offsets of the plan's temporaries and then of
 // the scratch pieces, in elements, and those of the inputs.
-func (s *stream) place(plan *backend.Plan, scratch [][]piece) (offsets []int, inputs map[int]int, temps [][]int, bytes int, err error) {
+func (s *stream) place(plan *backend.Plan, used []bool, scratch [][]piece) (offsets []int, inputs map[int]int, temps [][]int, bytes int, err error) {
 	const align = 64 // elements: what tensor maps and vector loads want, and a little more
 	inputs = map[int]int{}
 	at := inputsAt / 4
 	laid := *plan
 	laid.Temps = slices.Clone(plan.Temps)
+	for i := range laid.Temps {
+		if t := &laid.Temps[i]; !used[i] && t.Last < len(plan.Steps) { // it is no output
+			t.Len = 0
+		}
+	}
 	for _, i := range plan.Inputs {
 		inputs[i] = at
 		at += up(plan.Temps[i].Len, align)

@@ -1102,10 +1102,25 @@ static_assert(offsetof(Advance, Stops) == 96, "as in Go");
 static_assert(offsetof(Advance, Stop) == 100, "as in Go");
 static_assert(offsetof(Advance, filler10) == 164, "as in Go");
 
+struct Halves {
+	half* High;
+	half* Low;
+	float* Scales;
+	float* Norms;
+	int64_t Stride;
+};
+static_assert(sizeof(Halves) == 40, "as in Go");
+static_assert(offsetof(Halves, High) == 0, "as in Go");
+static_assert(offsetof(Halves, Low) == 8, "as in Go");
+static_assert(offsetof(Halves, Scales) == 16, "as in Go");
+static_assert(offsetof(Halves, Norms) == 24, "as in Go");
+static_assert(offsetof(Halves, Stride) == 32, "as in Go");
+
 struct LayerNorm {
 	kernels::View X;
 	kernels::View Y;
 	kernels::View Rotated;
+	kernels::Halves Halves;
 	float* Gain;
 	float* Bias;
 	float* Table;
@@ -1117,24 +1132,25 @@ struct LayerNorm {
 	uint32_t Head;
 	uint32_t Half;
 	float Eps;
-	uint32_t filler14;
+	uint32_t filler15;
 };
-static_assert(sizeof(LayerNorm) == 160, "as in Go");
+static_assert(sizeof(LayerNorm) == 200, "as in Go");
 static_assert(offsetof(LayerNorm, X) == 0, "as in Go");
 static_assert(offsetof(LayerNorm, Y) == 24, "as in Go");
 static_assert(offsetof(LayerNorm, Rotated) == 48, "as in Go");
-static_assert(offsetof(LayerNorm, Gain) == 72, "as in Go");
-static_assert(offsetof(LayerNorm, Bias) == 80, "as in Go");
-static_assert(offsetof(LayerNorm, Table) == 88, "as in Go");
-static_assert(offsetof(LayerNorm, Pos) == 96, "as in Go");
-static_assert(offsetof(LayerNorm, Count) == 128, "as in Go");
-static_assert(offsetof(LayerNorm, Rows) == 132, "as in Go");
-static_assert(offsetof(LayerNorm, Cols) == 136, "as in Go");
-static_assert(offsetof(LayerNorm, Vectors) == 140, "as in Go");
-static_assert(offsetof(LayerNorm, Head) == 144, "as in Go");
-static_assert(offsetof(LayerNorm, Half) == 148, "as in Go");
-static_assert(offsetof(LayerNorm, Eps) == 152, "as in Go");
-static_assert(offsetof(LayerNorm, filler14) == 156, "as in Go");
+static_assert(offsetof(LayerNorm, Halves) == 72, "as in Go");
+static_assert(offsetof(LayerNorm, Gain) == 112, "as in Go");
+static_assert(offsetof(LayerNorm, Bias) == 120, "as in Go");
+static_assert(offsetof(LayerNorm, Table) == 128, "as in Go");
+static_assert(offsetof(LayerNorm, Pos) == 136, "as in Go");
+static_assert(offsetof(LayerNorm, Count) == 168, "as in Go");
+static_assert(offsetof(LayerNorm, Rows) == 172, "as in Go");
+static_assert(offsetof(LayerNorm, Cols) == 176, "as in Go");
+static_assert(offsetof(LayerNorm, Vectors) == 180, "as in Go");
+static_assert(offsetof(LayerNorm, Head) == 184, "as in Go");
+static_assert(offsetof(LayerNorm, Half) == 188, "as in Go");
+static_assert(offsetof(LayerNorm, Eps) == 192, "as in Go");
+static_assert(offsetof(LayerNorm, filler15) == 196, "as in Go");
 
 struct L2Norm {
 	kernels::View X;

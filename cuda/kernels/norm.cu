@@ -73,9 +73,10 @@ __device__ void layer(const LayerNorm& a) {
 #pragma unroll
 		for (int i = from; i < from + Batch; i++) {
 			const uint32_t column = 4 * (T::lane() + i * Lanes);
-			if (column < a.Cols) rows::store(y + column, a.Cols - column, a.Vectors & rows::VectorY, v[i]);
+			if (column < a.Cols && a.Y.P != nullptr) rows::store(y + column, a.Cols - column, a.Vectors & rows::VectorY, v[i]);
 		}
 	}
+	if (a.Halves.High != nullptr) store_halves<T, Lanes>(a.Halves, v, T::row(), a.Cols);
 	if (a.Rotated.P != nullptr) turn_row<T, Lanes>(a, y, item, row);
 }
 

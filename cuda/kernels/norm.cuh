@@ -1,6 +1,7 @@
 // What the norms have in common.
 #pragma once
 #include "rows.cuh"
+#include "tile_prepare.cuh"
 
 namespace norms {
 
@@ -42,6 +43,30 @@ __device__ float4 weighed(const A& a, int64_t column, float4 v, float mean, floa
 	if (a.Bias == nullptr) return {v.x * g.x, v.y * g.y, v.z * g.z, v.w * g.w};
 	const float4 b = load4(a.Bias + column);
 	return {fmaf(v.x, g.x, b.x), fmaf(v.y, g.y, b.y), fmaf(v.z, g.z, b.z), fmaf(v.w, g.w, b.w)};
+}
+
+// store_halves stores a row that a team has in registers as the left operand of products,
+// with the bits that preparing it from memory would give.
+template <class T, int Lanes, int Held>
+__device__ void store_halves(const Halves& to, float4 (&v)[Held], uint32_t number, uint32_t cols) {
+	float peak = 0.0f;
+#pragma unroll
+	for (int i = 0; i < Held; i++) {
+		v[i] = rows::within(v[i], (int64_t)cols - 4 * (int64_t)(T::lane() + i * Lanes), 0.0f);
+		peak = tile::peak_of(peak, v[i]);
+	}
+	const tile::Scale s = tile::scale_of(T::template largest<2>(peak));
+	float4 squares = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll
+	for (int i = 0; i < Held; i++) {
+		const uint32_t column = 4 * (T::lane() + i * Lanes);
+		if (column < to.Stride) tile::put(to.High, to.Low, number * to.Stride + column, v[i], s.factor);
+		squares = square(times(v[i], s.factor), squares);
+	}
+	if (T::lane() == 0) to.Scales[number] = s.inverse;
+	if (to.Norms == nullptr) return;
+	const float length = sqrtf(T::template total<2>(rows::across(squares))) * s.inverse;
+	if (T::lane() == 0) to.Norms[number] = fminf(length, float_of(0x7f7fffffu)); // not NaN either
 }
 
 }  // namespace norms

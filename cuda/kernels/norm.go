@@ -8,12 +8,14 @@ const (
 	VectorB = 4 // a second input, or a second output
 )
 
-// A LayerNorm normalises Count rows, Rows of each item. With Rotated, which is not the
-// zero view, heads of Head columns are stored a second time, the first 2·Half of each
-// turned by the row of Table at the row's position.
+// A LayerNorm normalises Count rows, Rows of each item, into Y, if it is not the zero view,
+// and into Halves. With Rotated, which is not the zero view, heads of Head columns are
+// stored a second time, the first 2·Half of each turned by the row of Table at the row's
+// position.
 type LayerNorm struct {
 	X, Y, Rotated     View
-	Gain, Bias, Table F32 // Bias: nil, or beside whole vectors of gains
+	Halves            Halves // of rows of up to 4096 columns
+	Gain, Bias, Table F32    // Bias: nil, or beside whole vectors of gains
 	Pos               Index
 	Count, Rows, Cols uint32
 	Vectors           uint32

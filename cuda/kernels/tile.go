@@ -60,6 +60,14 @@ type Prepare struct {
 	Reflect        uint32 // 1: lines are mirrored
 }
 
+// Halves are rows as [Prepare] leaves them, of a kernel that has whole rows anyhow.
+type Halves struct {
+	High, Low F16   // [rows][Stride]; High nil: not wanted; Low nil: only rounded values
+	Scales    F32   // inverse scale of each row
+	Norms     F32   // length of each row as a vector, or a little more; nil: not wanted
+	Stride    int64 // of rows, in elements; a multiple of 8
+}
+
 // A Narrow makes the right operand of a [Tile] of a matrix: rows of F16, scaled row by row
 // as in [Prepare]. Values are F32, F16, BF16, or bytes with an F16 scale for every 32.
 type Narrow struct {
