@@ -2,6 +2,7 @@ package moonshine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -33,33 +34,15 @@ func (m *Model) Generate(ctx context.Context, opt Options, utterances ...[]float
 		return nil, err
 	}
 	out, err := s.Generate(ctx, opt, utterances...)
-	m.give(s)
-	return out, err
+	return out, errors.Join(err, m.idle.Give(s))
 }
 
 // take returns a session that was used before, or a new one.
 func (m *Model) take() (*Session, error) {
-	m.mu.Lock()
-	if n := len(m.idle); n > 0 {
-		s := m.idle[n-1]
-		m.idle = m.idle[:n-1]
-		m.mu.Unlock()
+	if s, ok := m.idle.Take(); ok {
 		return s, nil
 	}
-	m.mu.Unlock()
 	return m.NewSession(SessionConfig{})
-}
-
-func (m *Model) give(s *Session) {
-	m.mu.Lock()
-	keep := !m.closed.Load() && len(m.idle) < maxIdle
-	if keep {
-		m.idle = append(m.idle, s)
-	}
-	m.mu.Unlock()
-	if !keep {
-		s.Close()
-	}
 }
 
 // Generate returns the text of any number of utterances, as many at a time as the

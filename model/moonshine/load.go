@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"github.com/tandem-gpu/tandem/model/internal/idle"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -33,8 +32,7 @@ type Model struct {
 	decoder      []decoderLayer
 	decoderNorm  pass.Param
 
-	mu   sync.Mutex
-	idle []*Session // for Generate
+	idle idle.Pool[*Session] // for Generate
 }
 
 type layer struct{ norm, qkv, out, ffnNorm, fc1, fc2 pass.Param }
@@ -64,9 +62,9 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	m := &Model{dev: dev, cfg: cfg}
+	m := &Model{dev: dev, cfg: cfg, idle: idle.Pool[*Session]{Most: maxIdle}}
 	if src != nil {
-		src = named(src)
+		src = weights.RenamedIf(src, layouts...)
 	}
 	l := weights.NewLoader(ctx, dev, src)
 	d := cfg.Width
@@ -139,19 +137,12 @@ func sttName(name string) string {
 	return sttNames.Replace(name)
 }
 
-// named shows a source under the names that Load asks for.
-func named(src weights.Source) weights.Source {
-	names := src.Names()
-	has := func(prefix string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, prefix) })
-	}
-	switch {
-	case has("enc."), has("dec."):
-		return weights.Renamed(src, sttName)
-	case has("model."):
-		return weights.Renamed(src, func(name string) string { return "model." + name })
-	}
-	return src
+// layouts are those of the names of transcribe.cpp and of published checkpoints, beside the
+// loader's own.
+var layouts = []weights.Layout{
+	{Prefix: "enc.", Name: sttName},
+	{Prefix: "dec.", Name: sttName},
+	{Prefix: "model.", Name: func(name string) string { return "model." + name }},
 }
 
 // Config returns the model's configuration.
@@ -164,15 +155,7 @@ func (m *Model) Close() error {
 	if m == nil || m.closed.Swap(true) {
 		return nil
 	}
-	m.mu.Lock()
-	idle := m.idle
-	m.idle = nil
-	m.mu.Unlock()
-	var errs []error
-	for _, s := range idle {
-		errs = append(errs, s.Close())
-	}
-	return errors.Join(append(errs, weights.Unload(m.dev, m.params))...)
+	return errors.Join(m.idle.Close(), weights.Unload(m.dev, m.params))
 }
 
 func (m *Model) usable() error {

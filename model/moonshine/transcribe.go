@@ -2,6 +2,7 @@ package moonshine
 
 import (
 	"context"
+	"errors"
 	"strings"
 )
 
@@ -25,8 +26,7 @@ func (m *Model) Transcribe(ctx context.Context, samples []float32, opt Options) 
 		return Result{}, err
 	}
 	r, err := s.Transcribe(ctx, samples, opt)
-	m.give(s)
-	return r, err
+	return r, errors.Join(err, m.idle.Give(s))
 }
 
 // Transcribe transcribes audio of any length, mono at 16 kHz: what is longer than the

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"sync/atomic"
 
+	"github.com/tandem-gpu/tandem/model/internal/idle"
 	"github.com/tandem-gpu/tandem/model/onnx"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -38,8 +38,7 @@ type Net struct {
 	params []pass.Param // all of them
 	closed atomic.Bool
 
-	mu   sync.Mutex
-	idle []*Stream // for Probabilities
+	idle idle.Pool[*Stream] // for Probabilities
 }
 
 // maxFile is how much of a file is read: many times what the network has.
@@ -61,7 +60,7 @@ func Load(ctx context.Context, dev pass.Device, src io.Reader) (*Net, error) {
 	if err != nil {
 		return nil, fmt.Errorf("silero: %w", err)
 	}
-	n := &Net{dev: dev}
+	n := &Net{dev: dev, idle: idle.Pool[*Stream]{Most: maxIdle}}
 	if err := n.load(ctx, file{f}); err != nil {
 		return nil, errors.Join(fmt.Errorf("silero: %w", err), n.Close())
 	}
@@ -113,14 +112,7 @@ func (n *Net) Close() error {
 	if n == nil || n.closed.Swap(true) {
 		return nil
 	}
-	n.mu.Lock()
-	idle := n.idle
-	n.idle = nil
-	n.mu.Unlock()
-	var errs []error
-	for _, s := range idle {
-		errs = append(errs, s.Close())
-	}
+	errs := []error{n.idle.Close()}
 	for _, p := range n.params {
 		if err := n.dev.Unload(p); !errors.Is(err, pass.ErrClosed) { // the device may be closed first
 			errs = append(errs, err)

@@ -48,24 +48,16 @@ func (n *Net) Probabilities(ctx context.Context, samples []float32, progress ...
 
 // take returns a stream as new, an idle one if there is one.
 func (n *Net) take(ctx context.Context) (*Stream, error) {
-	n.mu.Lock()
-	if k := len(n.idle); k > 0 {
-		s := n.idle[k-1]
-		n.idle = n.idle[:k-1]
-		n.mu.Unlock()
+	if s, ok := n.idle.Take(); ok {
 		return s, nil
 	}
-	n.mu.Unlock()
 	return n.NewBatchStream(ctx)
 }
 
-// give takes a stream back for a later call, if it is as new and there are not too many.
+// give leaves a stream for a later call, if it is as new.
 func (n *Net) give(s *Stream) error {
-	n.mu.Lock()
-	if s.lost == nil && !s.used && len(s.samples) == contextSamples && len(n.idle) < maxIdle && !n.closed.Load() {
-		n.idle = append(n.idle, s)
-		s = nil
+	if s.lost == nil && !s.used && len(s.samples) == contextSamples {
+		return n.idle.Give(s)
 	}
-	n.mu.Unlock()
 	return s.Close()
 }

@@ -30,6 +30,27 @@ func Has(src Source, name string) bool {
 // Names gives the names in src, and so do errors.
 func Renamed(src Source, name func(string) string) Source { return &renamed{src, name} }
 
+// RenamedIf is Renamed with the function of the first case that src has names of, and src
+// itself if there is none. So one loader reads several layouts of a file.
+func RenamedIf(src Source, cases ...Layout) Source {
+	names := src.Names()
+	for _, c := range cases {
+		for _, name := range names {
+			if strings.HasPrefix(name, c.Prefix) {
+				return Renamed(src, c.Name)
+			}
+		}
+	}
+	return src
+}
+
+// A Layout is a way to name tensors: some names begin with Prefix, and Name turns what a
+// loader asks for into them.
+type Layout struct {
+	Prefix string
+	Name   func(string) string
+}
+
 type renamed struct {
 	Source
 	name func(string) string

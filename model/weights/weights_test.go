@@ -160,6 +160,29 @@ func TestViews(t *testing.T) {
 	require.ErrorContains(t, err, `weights: tensor "fc1.bias": want shape [2]: memory: no enc.blocks.1.ffn.fc1.bias`)
 }
 
+// The layout of a file is known by a prefix of its names; the first case that holds counts.
+func TestRenamedIf(t *testing.T) {
+	t.Parallel()
+	src := memory{}.add("enc.a", count(0, 1), 1).add("model.a", count(5, 1), 1)
+	under := func(prefix string) Layout {
+		return Layout{prefix, func(name string) string { return prefix + name }}
+	}
+	for _, c := range []struct {
+		cases []Layout
+		name  string
+		want  []float32
+	}{
+		{[]Layout{under("dec."), under("enc."), under("model.")}, "a", count(0, 1)},
+		{[]Layout{under("model."), under("enc.")}, "a", count(5, 1)},
+		{[]Layout{under("dec.")}, "enc.a", count(0, 1)},
+		{nil, "model.a", count(5, 1)},
+	} {
+		v, err := Values(RenamedIf(src, c.cases...), c.name, 1)
+		require.NoError(t, err)
+		require.Equal(t, c.want, v)
+	}
+}
+
 // The tensors of a sharded model, of their nearest names, and through other names.
 func TestShardedSafetensors(t *testing.T) {
 	t.Parallel()

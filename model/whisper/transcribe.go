@@ -2,6 +2,7 @@ package whisper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -35,33 +36,15 @@ func (m *Model) Transcribe(ctx context.Context, samples []float32, opt Options) 
 		return Result{}, err
 	}
 	r, err := s.Transcribe(ctx, samples, opt)
-	m.give(s)
-	return r, err
+	return r, errors.Join(err, m.idle.Give(s))
 }
 
 // take returns a session that was used before, or a new one.
 func (m *Model) take(ctx context.Context) (*Session, error) {
-	m.mu.Lock()
-	if n := len(m.idle); n > 0 {
-		s := m.idle[n-1]
-		m.idle = m.idle[:n-1]
-		m.mu.Unlock()
+	if s, ok := m.idle.Take(); ok {
 		return s, nil
 	}
-	m.mu.Unlock()
 	return m.NewSession(ctx, SessionConfig{})
-}
-
-func (m *Model) give(s *Session) {
-	m.mu.Lock()
-	keep := !m.closed.Load() && len(m.idle) < maxIdle
-	if keep {
-		m.idle = append(m.idle, s)
-	}
-	m.mu.Unlock()
-	if !keep {
-		s.Close()
-	}
 }
 
 // Transcribe transcribes audio of any length, mono at 16 kHz, in windows of 30 s one after
