@@ -25,7 +25,7 @@ func (g gemmTiming) name() string {
 }
 
 func gemmTimings() []gemmTiming {
-	fast := []string{"wide 128x256", "wide 128x256, clusters of 2", "wide 128x192", "wide 128x128", "wide 128x128, clusters of 2", "128x128"}
+	fast := []string{"wide 128x256", "wide 128x256, clusters of 2", "wide 128x192", "wide 128x160", "wide 128x160, clusters of 2", "wide 128x128", "wide 128x128, clusters of 2", "128x128"}
 	exact := []string{"wide 128x128", "wide 128x128, clusters of 2", "128x128"}
 	return []gemmTiming{
 		{4096, 4096, 4096, pass.F16, pass.Fast, fast},

@@ -81,8 +81,7 @@ func wideWays(p *product, sms int, has func(kernel string) bool) []tileChoice {
 		}
 		t := tileChoice{wide: s}
 		clusters := wideClusters(p, s)
-		waves := ceilDiv(clusters, max(sms/s.Blocks, 1))
-		seconds[t] = float64(waves) * wideTime(s, p.depth)
+		seconds[t] = wideTime(s, p.depth, ceilDiv(clusters, max(sms/s.Blocks, 1)))
 		ways = append(ways, t)
 	}
 	slices.SortStableFunc(ways, func(a, b tileChoice) int {
@@ -103,19 +102,20 @@ func wideClusters(p *product, s kernels.WideShape) int {
 	return ceilDiv(down, s.Blocks) * ceilDiv(p.columns.Len(), s.Columns)
 }
 
-// wideTime estimates the time of a tile: of the products at the rate of a multiprocessor of
-// an H200, and of the results. Clusters copy less.
-func wideTime(s kernels.WideShape, depth int) float64 {
-	const rate = 7.0e12 // F16 operations a second
-	const store = 8.0e-11
-	work := 2 * kernels.WideRows * float64(s.Columns) * float64(roundUp(depth, kernels.WideDepth)) * float64(s.Products) / rate
-	if s.Columns < 256 {
-		work *= 1.07
+// wideTime estimates the time of a block that computes so many tiles: of the products, at
+// the rate of a multiprocessor of an H200 or that of the copies, and of results. Those of
+// rounded operands are written while the next tile is computed.
+func wideTime(s kernels.WideShape, depth, tiles int) float64 {
+	const rate, copies, stores = 7.0e12, 7.5e10, 5.0e10 // F16 operations and bytes a second
+	parts := map[int][2]float64{1: {1, 1}, 2: {2, 1}, 3: {2, 2}}[s.Products]
+	deep := float64(tiles * roundUp(depth, kernels.WideDepth))
+	work := 2 * kernels.WideRows * float64(s.Columns*s.Products) * deep / rate
+	copied := 2 * (kernels.WideRows*parts[0] + float64(s.Columns)/float64(s.Blocks)*parts[1]) * deep / copies
+	written := tiles
+	if s.Products == 1 {
+		written = 1
 	}
-	if s.Blocks > 1 {
-		work *= 0.95
-	}
-	return work + 1e-6 + store*kernels.WideRows*float64(s.Columns)
+	return max(work, copied) + copied/16 + 1e-6 + 4*kernels.WideRows*float64(s.Columns*written)/stores
 }
 
 // kernel returns the name of the kernel for a number of parts.

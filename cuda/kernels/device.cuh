@@ -24,7 +24,8 @@
 //   exp2_flush, reciprocal_flush the same in a third of the instructions: what is or would
 //                                be denormal is 0
 //   wait_dependency()            waits for the kernels this one depends on, which the
-//                                exported functions have done already
+//                                exported functions have done already, but for entries
+//                                that Wait
 //   release_dependents()         lets the kernels that depend on this one begin; what they
 //                                read is still safe, since they wait for the end
 //

@@ -42,6 +42,7 @@ type Entry struct {
 
 	From  int  // lowest compute capability, times ten; 0: the lowest there is (75)
 	Exact bool // compiled for the architecture From with its own features only (90: sm_90a)
+	Waits bool // waits for the kernels that it depends on by itself, later than at its start
 }
 
 // Families returns all kernels.

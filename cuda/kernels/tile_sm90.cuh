@@ -21,18 +21,27 @@ struct Wide {
 	static constexpr int PartsA = Products >= 2 ? 2 : 1, PartsB = Products == 3 ? 2 : 1;
 	static constexpr int SizeA = Rows * Depth, SizeB = TileColumns * Depth;  // elements of a part
 	static constexpr int Stage = PartsA * SizeA + PartsB * SizeB;
-	static constexpr int Stages = 192 * 1024 / (Stage * 2);
-	static constexpr int RoomRows = 16, RoomColumns = 64;  // in which a warp turns its results around
-	static constexpr int Sums = TileColumns / 2;           // of a thread
+	static constexpr int Sums = TileColumns / 2;  // of a thread
+
+	// Results are written in pieces of 32 columns. A warp turns those of its 16 rows around in
+	// a place of shared memory, so that whole lines of memory are written. Where sums are of
+	// rounded operands, the results of a tile are written while the products of the next run:
+	// the first pieces wait in places of their own, and Held ones in registers.
+	static constexpr bool Beside = Products == 1;
+	static constexpr int PieceRows = 16, PieceColumns = 32, PieceSums = PieceRows * PieceColumns / 32;
+	static constexpr int Pieces = TileColumns / PieceColumns;
+	static constexpr int Held = !Beside || TileColumns <= 160 ? Pieces : 3, Parked = Pieces - Held;
+	static constexpr int PlaceSize = PieceRows * PieceColumns, Places = Parked > 0 ? Parked : 1;  // of a warp
+	static constexpr int Stages = (227 * 1024 - 256 - Warps * Places * PlaceSize * 4) / (Stage * 2);
 
 	half* stages;
-	float* room;
+	float* places;
 	Mbarrier *full, *empty;
 
 	__device__ Wide()
 	    : stages(dynamic_shared<half>()),
-	      room(reinterpret_cast<float*>(stages + Stages * Stage)),
-	      full(reinterpret_cast<Mbarrier*>(room + Warps * RoomRows * RoomColumns)),
+	      places(reinterpret_cast<float*>(stages + Stages * Stage)),
+	      full(reinterpret_cast<Mbarrier*>(places + Warps * Places * PlaceSize)),
 	      empty(full + Stages) {}
 
 	// A Slot is a place in the ring of stages, and how often it was passed.
@@ -52,6 +61,8 @@ struct Wide {
 		uint32_t item, row, column;  // row within the item; beyond its end if there is nothing
 	};
 
+	__device__ static uint32_t warp() { return warp_id() - 4; }  // of those that multiply
+
 	// Tiles are numbered in groups of eight clusters down the rows, so that what runs at a
 	// time shares operands in the cache.
 	__device__ static uint32_t tilesOf(const Tile& a, uint32_t& down, uint32_t& across) {
@@ -69,34 +80,144 @@ struct Wide {
 		return {item, item < a.Rows / a.ItemRows ? (number - item * each) * Rows : a.ItemRows, in / high * TileColumns};
 	}
 
-	// produce asks for the copies of all tiles of the block.
+	// left and right ask for the copies of a stage's operands.
+	__device__ void left(const WideTile& w, uint32_t stage, uint32_t k, const Place& p) {
+		half* to = stages + stage * Stage;
+		bulk_load(to, &w.A, &full[stage], k, p.row, p.item);
+		if (Products >= 2) bulk_load(to + SizeA, &w.ALow, &full[stage], k, p.row, p.item);
+	}
+	__device__ void right(const WideTile& w, uint32_t stage, uint32_t k, const Place& p, uint32_t rank) {
+		constexpr uint32_t Part = TileColumns / Blocks;
+		constexpr uint16_t All = (1u << Blocks) - 1;
+		Mbarrier* const b = &full[stage];
+		half* to = stages + stage * Stage + PartsA * SizeA + rank * Part * Depth;
+		if constexpr (Blocks == 1) {
+			bulk_load(to, &w.B, b, k, p.column);
+			if (Products == 3) bulk_load(to + SizeB, &w.BLow, b, k, p.column);
+		} else {
+			bulk_load_cluster(to, &w.B, b, All, k, p.column + rank * Part);
+			if (Products == 3) bulk_load_cluster(to + SizeB, &w.BLow, b, All, k, p.column + rank * Part);
+		}
+	}
+
+	// produce asks for the copies of all tiles of the block. The right operand is weights,
+	// which no kernel before writes: the first stages of it come while those end.
 	__device__ void produce(const WideTile& w) {
 		const Tile& a = w.Tile;
-		uint32_t down, across;
-		const uint32_t tiles = tilesOf(a, down, across), rank = Blocks > 1 ? cluster_rank() : 0;
-		Slot slot;
-		for (uint32_t tile = blockIdx.x / Blocks; tile < tiles; tile += gridDim.x / Blocks) {
-			const Place p = placeOf(a, tile, down, across, rank);
-			for (uint32_t k = 0; k < a.Depth; k += Depth, slot.next()) {
-				mbarrier_wait(&empty[slot.index], slot.round ^ 1);
-				Mbarrier* const b = &full[slot.index];
-				mbarrier_expect(b, Stage * 2);
-				half* to = stages + slot.index * Stage;
-				bulk_load(to, &w.A, b, k, p.row, p.item);
-				if (Products >= 2) bulk_load(to + SizeA, &w.ALow, b, k, p.row, p.item);
-				to += PartsA * SizeA;
-				if constexpr (Blocks == 1) {
-					bulk_load(to, &w.B, b, k, p.column);
-					if (Products == 3) bulk_load(to + SizeB, &w.BLow, b, k, p.column);
-				} else {
-					constexpr uint32_t Part = TileColumns / Blocks;
-					constexpr uint16_t All = (1u << Blocks) - 1;
-					to += rank * Part * Depth;
-					bulk_load_cluster(to, &w.B, b, All, k, p.column + rank * Part);
-					if (Products == 3) bulk_load_cluster(to + SizeB, &w.BLow, b, All, k, p.column + rank * Part);
-				}
+		uint32_t down, across, early = 0;
+		const uint32_t tiles = tilesOf(a, down, across), rank = Blocks > 1 ? cluster_rank() : 0, first = blockIdx.x / Blocks;
+		if (first < tiles) {
+			const Place p = placeOf(a, first, down, across, rank);
+			for (uint32_t k = 0; k < a.Depth && early < Stages; k += Depth, early++) {
+				mbarrier_expect(&full[early], Stage * 2);
+				right(w, early, k, p, rank);
 			}
 		}
+		wait_dependency();
+		Slot slot;
+		for (uint32_t tile = first; tile < tiles; tile += gridDim.x / Blocks) {
+			const Place p = placeOf(a, tile, down, across, rank);
+			for (uint32_t k = 0; k < a.Depth; k += Depth, slot.next()) {
+				if (early > 0) {
+					early--;
+				} else {
+					mbarrier_wait(&empty[slot.index], slot.round ^ 1);
+					mbarrier_expect(&full[slot.index], Stage * 2);
+					right(w, slot.index, k, p, rank);
+				}
+				left(w, slot.index, k, p);
+			}
+		}
+	}
+
+	// Results are the sums of a tile that are not written yet: pieces from next on.
+	struct Results {
+		Place place = {};
+		uint32_t next = Pieces;
+		float held[Held * PieceSums];
+	};
+
+	// A piece is written by quarters of four rows: eight lanes have a row, and each four of its
+	// columns.
+	__device__ static uint32_t rowOf(uint32_t i) { return lane_id() / 8 + 4 * i; }
+	__device__ static uint32_t columnOf(const Results& r) {
+		return r.place.column + r.next * PieceColumns + lane_id() % 8 * 4;
+	}
+
+	// Groups of eight columns are exchanged, so that what lanes write at once lies in different
+	// banks.
+	__device__ static uint32_t at(uint32_t row, uint32_t column) { return row * PieceColumns + (column ^ (row & 3) * 8); }
+	__device__ static void turn(float* to, const float* sums) {
+		const uint32_t g = lane_id() / 4, t = lane_id() % 4;
+#pragma unroll
+		for (int n = 0; n < PieceColumns; n += 8) {
+			const float* s = sums + n / 2;
+			store2(to + at(g, n + 2 * t), {s[0], s[1]});
+			store2(to + at(g + 8, n + 2 * t), {s[2], s[3]});
+		}
+	}
+
+	// keep takes over the sums of a tile.
+	__device__ void keep(const Tile& a, Results& r, const Place& p, const float (&sum)[Sums]) {
+		float* const mine = places + warp() * Places * PlaceSize;
+		r.place = p;
+		r.next = 0;
+#pragma unroll
+		for (int i = 0; i < Parked; i++) turn(mine + i * PlaceSize, sum + i * PieceSums);
+#pragma unroll
+		for (int i = 0; i < Held * PieceSums; i++) r.held[i] = sum[Parked * PieceSums + i];
+	}
+
+	// write writes the next piece, if there is one.
+	__device__ void write(const Tile& a, Results& r, const Quad& q) {
+		const uint32_t piece = r.next;
+		if (piece >= Pieces) return;
+		r.next = piece + 1;
+		const uint32_t column = r.place.column + piece * PieceColumns, first = r.place.row + warp() * PieceRows;
+		if (column >= a.Columns) return;
+		float* mine = places + warp() * Places * PlaceSize;
+#pragma unroll
+		for (int i = 0; i < Held; i++) {
+			if (piece == Parked + i) turn(mine, r.held + i * PieceSums);
+		}
+		mine += (Parked > 0 && piece < (uint32_t)Parked ? piece : 0) * PlaceSize;
+		__syncwarp();
+		const uint32_t inPlace = lane_id() % 8 * 4, rows = min((uint32_t)PieceRows, a.ItemRows > first ? a.ItemRows - first : 0);
+		if (plain(a, column, PieceColumns) && quads(a)) {
+			float* c = a.C.P + r.place.item * a.C.Batch + (int64_t)(first + rowOf(0)) * a.C.Row + q.column;
+			const float* scales = a.AScale + (a.ScaleRows == 1 ? r.place.item * a.ItemRows + first + rowOf(0) : r.place.item);
+			float4 was[4];
+			float scale[4];
+#pragma unroll
+			for (uint32_t i = 0; i < 4; i++) {
+				was[i] = {-0.0f, -0.0f, -0.0f, -0.0f};  // which changes no sum, nor a zero's sign
+				if (rowOf(i) >= rows) continue;
+				scale[i] = scales[a.ScaleRows == 1 ? 4 * i : 0];
+				if (in_place(a.Epilogue)) was[i] = load4(c + 4 * i * a.C.Row);
+			}
+			const float alpha = in_place(a.Epilogue) ? a.Epilogue.Alpha : 1.0f;
+#pragma unroll
+			for (uint32_t i = 0; i < 4; i++) {
+				if (rowOf(i) >= rows) break;
+				const float4 s = load4(mine + at(rowOf(i), inPlace));
+				store4(c + 4 * i * a.C.Row,
+				       {fmaf(alpha, unscale(s.x, scale[i], q.scale[0]) + q.bias[0], was[i].x),
+				        fmaf(alpha, unscale(s.y, scale[i], q.scale[1]) + q.bias[1], was[i].y),
+				        fmaf(alpha, unscale(s.z, scale[i], q.scale[2]) + q.bias[2], was[i].z),
+				        fmaf(alpha, unscale(s.w, scale[i], q.scale[3]) + q.bias[3], was[i].w)});
+			}
+		} else {
+			store_rows<4, 1>(
+			    a, quad_of(a, q.column), rowOf(0), rows, [&](uint32_t i) { return row_of(a, r.place.item, first + i); },
+			    [&](uint32_t i) { return load4(mine + at(i, inPlace)); });
+		}
+		__syncwarp();
+	}
+
+	// finish writes all that is left.
+	__device__ void finish(const Tile& a, Results& r) {
+#pragma unroll 1
+		while (r.next < Pieces) write(a, r, quad_of(a, columnOf(r)));
 	}
 
 	// leave says that this warp needs a stage no more, to all blocks that write it.
@@ -109,10 +230,10 @@ struct Wide {
 	}
 
 	// rounded sums the products of rounded operands. The products of a stage run while those
-	// of the next are waited for.
-	__device__ void rounded(float (&sum)[Sums], uint32_t depth, uint32_t half64, Slot& slot) {
+	// of the next are waited for, and a piece of the tile before is written.
+	__device__ void rounded(const Tile& a, float (&sum)[Sums], uint32_t half64, Slot& slot, Results& last) {
 		uint32_t before = 0;
-		for (uint32_t k = 0; k < depth; k += Depth, slot.next()) {
+		for (uint32_t k = 0; k < a.Depth; k += Depth, slot.next()) {
 			const half* left = stages + slot.index * Stage + half64 * 64 * Depth;
 			const half* right = stages + slot.index * Stage + SizeA;
 			mbarrier_wait(&full[slot.index], slot.round);
@@ -122,9 +243,11 @@ struct Wide {
 				wgmma_f16<TileColumns>(sum, panel(left + i), panel(right + i), k > 0 || i > 0);
 			}
 			wgmma_commit();
+			const Quad q = quad_of(a, columnOf(last));
 			wgmma_wait<1>();
 			if (k > 0) leave(before);
 			before = slot.index;
+			write(a, last, q);
 		}
 		wgmma_wait<0>();
 		wgmma_keep(sum);
@@ -163,36 +286,6 @@ struct Wide {
 		}
 	}
 
-	// finish stores the results of a warp's 16 rows. They are laid out as rows first, so that
-	// whole lines of memory are written; groups of eight columns are exchanged, so that what
-	// lanes write at once lies in different banks.
-	__device__ void finish(const Tile& a, const float (&sum)[Sums], const Place& p, uint32_t warp) {
-		float* const mine = room + warp * RoomRows * RoomColumns;
-		auto at = [](uint32_t row, uint32_t column) { return row * RoomColumns + (column ^ (row & 3) * 8); };
-		const uint32_t g = lane_id() / 4, t = lane_id() % 4, first = p.row + warp * RoomRows;
-		if (plain(a, p.column, TileColumns)) {
-			store_plain<TileColumns / 8>(a, line_of(a, p.item, first + g), line_of(a, p.item, first + g + 8), p.column + 2 * t, sum);
-			return;
-		}
-		const uint32_t inRoom = lane_id() % 16 * 4;
-#pragma unroll
-		for (int c = 0; c < TileColumns; c += RoomColumns) {
-			if (p.column + c >= a.Columns) break;
-#pragma unroll
-			for (int n = 0; n < RoomColumns; n += 8) {
-				const float* s = &sum[(c + n) / 2];
-				store2(mine + at(g, n + 2 * t), {s[0], s[1]});
-				store2(mine + at(g + 8, n + 2 * t), {s[2], s[3]});
-			}
-			__syncwarp();
-			const uint32_t end = min((uint32_t)RoomRows, a.ItemRows > first ? a.ItemRows - first : 0);
-			store_rows<2, (TileColumns > 192 ? 1 : 4)>(
-			    a, quad_of(a, p.column + c + inRoom), lane_id() / 16, end,
-			    [&](uint32_t i) { return row_of(a, p.item, first + i); }, [&](uint32_t i) { return load4(mine + at(i, inRoom)); });
-			__syncwarp();
-		}
-	}
-
 	__device__ void run(const WideTile& w) {
 		const Tile& a = w.Tile;
 		release_dependents();
@@ -212,22 +305,28 @@ struct Wide {
 		}
 		const uint32_t group = threadIdx.x / 128;
 		if (group == 0) {
-			registers_less<24>();
+			registers_less<32>();
 			if (warp_id() == 0 && elected()) produce(w);
 			__syncwarp();
 		} else {
 			registers_more<240>();
+			wait_dependency();
 			uint32_t down, across;
 			const uint32_t tiles = tilesOf(a, down, across), rank = Blocks > 1 ? cluster_rank() : 0;
 			Slot slot;
-			for (uint32_t tile = blockIdx.x / Blocks; tile < tiles; tile += gridDim.x / Blocks) {
+			Results last;
+			for (uint32_t tile = blockIdx.x / Blocks;; tile += gridDim.x / Blocks) {
 				float sum[Sums];
-				if constexpr (Products == 1) {
-					rounded(sum, a.Depth, group - 1, slot);
-				} else {
-					split(sum, a.Depth, group - 1, slot);
+				if (tile < tiles) {
+					if constexpr (Products == 1) {
+						rounded(a, sum, group - 1, slot, last);
+					} else {
+						split(sum, a.Depth, group - 1, slot);
+					}
 				}
-				finish(a, sum, placeOf(a, tile, down, across, rank), warp_id() - 4);
+				finish(a, last);
+				if (tile >= tiles) break;
+				keep(a, last, placeOf(a, tile, down, across, rank), sum);
 			}
 		}
 		// A block that is done may still be written to by the others.

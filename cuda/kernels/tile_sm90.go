@@ -29,8 +29,8 @@ func (s WideShape) Name() string {
 	return fmt.Sprintf("tile_wide_%dx%d_%d_of_%d", WideRows, s.Columns, s.Products, s.Blocks)
 }
 
-// Shared returns the shared memory of a block: stages, room in which warps turn results
-// around, and barriers.
+// Shared returns the shared memory of a block: stages, places in which warps turn results
+// around or keep them while the next tile is computed, and barriers.
 func (s WideShape) Shared() int {
 	parts := WideRows + s.Columns
 	if s.Products >= 2 {
@@ -40,13 +40,18 @@ func (s WideShape) Shared() int {
 		parts += s.Columns
 	}
 	stage := 2 * WideDepth * parts
-	stages := 192 << 10 / stage
-	return stages*stage + 8*16*64*4 + 2*8*stages
+	places := 1
+	if s.Products == 1 && s.Columns > 160 {
+		places = s.Columns/32 - 3
+	}
+	room := 8 * places * 16 * 32 * 4
+	stages := (227<<10 - 256 - room) / stage
+	return stages*stage + room + 2*8*stages
 }
 
 // WideShapes are those that there are.
 var WideShapes = []WideShape{
-	{256, 1, 1}, {256, 1, 2}, {192, 1, 1}, {128, 1, 1}, {128, 1, 2}, {64, 1, 1},
+	{256, 1, 1}, {256, 1, 2}, {192, 1, 1}, {160, 1, 1}, {160, 1, 2}, {128, 1, 1}, {128, 1, 2}, {64, 1, 1},
 	{128, 2, 1}, {128, 2, 2}, {64, 2, 1},
 	{128, 3, 1}, {128, 3, 2}, {64, 3, 1},
 }
@@ -57,7 +62,7 @@ func wideTileEntries() []Entry {
 		all = append(all, Entry{
 			Name: s.Name(), Call: fmt.Sprintf("tile::wide<%d, %d, %d>", s.Columns, s.Products, s.Blocks), Args: WideTile{},
 			Threads: 384, Resident: 1, Shared: s.Shared(), Cluster: s.Blocks,
-			Tile: [3]int{WideRows, s.Columns, WideDepth}, From: 90, Exact: true,
+			Tile: [3]int{WideRows, s.Columns, WideDepth}, From: 90, Exact: true, Waits: true,
 		})
 	}
 	return all

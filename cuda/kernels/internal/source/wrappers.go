@@ -9,8 +9,9 @@ import (
 )
 
 // Wrappers returns the source of the exported functions of a family, for nvcc. They wait
-// for the kernels that they depend on, so that kernels need not, and let those that depend
-// on them get ready: these wait in turn, for the end, so that nothing is read too early.
+// for the kernels that they depend on, so that kernels need not unless they begin with what
+// depends on none, and let those that depend on them get ready: these wait in turn, for the
+// end, so that nothing is read too early.
 func Wrappers(f kernels.Family, entries []kernels.Entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#include \"%s.cu\"\n", f.Name)
@@ -23,13 +24,16 @@ func Wrappers(f kernels.Family, entries []kernels.Entry) string {
 		if e.Cluster > 1 {
 			cluster = fmt.Sprintf("__cluster_dims__(%d, 1, 1) ", e.Cluster)
 		}
+		wait := "\twait_dependency();\n"
+		if e.Waits {
+			wait = ""
+		}
 		fmt.Fprintf(&b, `
 extern "C" __global__ __launch_bounds__(%s) %svoid %s(const __grid_constant__ kernels::%s a) {
-	wait_dependency();
-	release_dependents();
+%s	release_dependents();
 	%s(a);
 }
-`, bounds, cluster, e.Name, argsName(e), e.Call)
+`, bounds, cluster, e.Name, argsName(e), wait, e.Call)
 	}
 	return b.String()
 }
