@@ -26,9 +26,18 @@ func (hostDriver) Archive() *kernels.Archive { return kernels.Nominal() }
 // libraries are the kernels for the emulator, by the capability that it has.
 var libraries sync.Map
 
-// library returns the kernels for the emulator. Tests that need them are skipped where they
-// have not been compiled, unless TANDEM_REQUIRE_EMULATED is set, and with TANDEM_EMULATED=0.
+// library returns the kernels for the emulator; nil on a GPU, which has its own. Tests that
+// need them are skipped where they have not been compiled, unless TANDEM_REQUIRE_EMULATED is
+// set, and with TANDEM_EMULATED=0.
 func library(t testing.TB, capability int) *emulate.Library {
+	t.Helper()
+	if onDevice() {
+		return nil
+	}
+	return compiled(t, capability)
+}
+
+func compiled(t testing.TB, capability int) *emulate.Library {
 	t.Helper()
 	if os.Getenv("TANDEM_EMULATED") == "0" {
 		t.Skip("SKIPPED: TANDEM_EMULATED=0")
@@ -50,7 +59,7 @@ func library(t testing.TB, capability int) *emulate.Library {
 
 // emulatedDriver returns a driver on the host whose kernels run in the emulator.
 func emulatedDriver(t testing.TB, gpu drivertest.Profile) hostDriver {
-	lib := library(t, gpu.Capability)
+	lib := compiled(t, gpu.Capability)
 	return hostDriver{drivertest.New(drivertest.Config{
 		Devices: []drivertest.Profile{gpu},
 		Kernel: func(name string, l driver.Launch) error {
@@ -59,15 +68,31 @@ func emulatedDriver(t testing.TB, gpu drivertest.Profile) hostDriver {
 	})}
 }
 
-// emulated opens the backend on an emulated GPU.
+// emulated opens the backend on an emulated GPU, or on the GPU that there is as if it were
+// that one: with the kernels that such a device can take, and what rules say of it.
 func emulated(t testing.TB, gpu drivertest.Profile, cfg Config) pass.Device {
 	t.Helper()
+	dev, err := tryEmulated(t, gpu, cfg)
+	require.NoError(t, err)
+	return dev
+}
+
+func tryEmulated(t testing.TB, gpu drivertest.Profile, cfg Config) (pass.Device, error) {
+	t.Helper()
+	if cfg.Logger == nil {
+		cfg.Logger = used.logger()
+	}
+	if onDevice() {
+		if cfg.Profile.SMs == 0 {
+			cfg.Profile.SMs = gpu.SMs
+		}
+		cfg.Profile.Capability, cfg.Profile.SharedMemory = gpu.Capability, gpu.SharedMemory
+		return Open(context.Background(), cfg)
+	}
 	gpu.Clock, gpu.MemoryClock = 1, 1 // the emulator's pace, by which runs are divided
 	cfg, err := cfg.resolve()
 	require.NoError(t, err)
-	dev, err := open(context.Background(), emulatedDriver(t, gpu), cfg)
-	require.NoError(t, err)
-	return dev
+	return open(context.Background(), emulatedDriver(t, gpu), cfg)
 }
 
 // onDevice reports whether TANDEM_DEVICES names "cuda": then there is a GPU, and tests that

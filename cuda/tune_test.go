@@ -83,9 +83,7 @@ func TestTuneFile(t *testing.T) {
 
 	key.SMs++
 	put(key)
-	cfg, err := Config{TuneFile: path}.resolve()
-	require.NoError(t, err)
-	_, err = open(context.Background(), emulatedDriver(t, drivertest.Hopper()), cfg)
+	_, err := tryEmulated(t, drivertest.Hopper(), Config{TuneFile: path})
 	require.ErrorContains(t, err, "made for")
 	require.ErrorIs(t, err, pass.ErrInvalid)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -39,6 +40,14 @@ func (u *usage) Handle(_ context.Context, r slog.Record) error {
 		}
 		return true
 	})
+	u.note(name, tier)
+	if u != &used {
+		used.note(name, tier)
+	}
+	return nil
+}
+
+func (u *usage) note(name, tier string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.names == nil {
@@ -48,7 +57,20 @@ func (u *usage) Handle(_ context.Context, r slog.Record) error {
 		u.names[name] = map[string]bool{}
 	}
 	u.names[name][tier] = true
-	return nil
+}
+
+// has reports whether a kernel was loaded from any tier.
+func (u *usage) has(name string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.names[name]) > 0
+}
+
+// count returns how many kernels were loaded.
+func (u *usage) count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.names)
 }
 
 // WithAttrs implements slog.Handler.
@@ -57,27 +79,43 @@ func (u *usage) WithAttrs([]slog.Attr) slog.Handler { return u }
 // WithGroup implements slog.Handler.
 func (u *usage) WithGroup(string) slog.Handler { return u }
 
-// write says of every kernel of the table in which tiers it was loaded.
+// write says of every kernel of the table from which tiers it was loaded, and from which
+// not though it is there; and then which tiers that is so of as a whole, since the device
+// does not run them.
 func (u *usage) write(path string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+	var text strings.Builder
+	all, ran := map[string]int{}, map[string]int{}
 	for _, family := range kernels.Families() {
 		for _, e := range family.Entries {
-			fmt.Fprintf(f, "%s", e.Name)
+			var yes, no []string
 			for _, t := range kernels.Tiers() {
+				if !t.Has(e) {
+					continue
+				}
+				all[t.Name]++
 				if u.names[e.Name][t.Name] {
-					fmt.Fprintf(f, " %s", t.Name)
+					ran[t.Name]++
+					yes = append(yes, t.Name)
+				} else {
+					no = append(no, t.Name)
 				}
 			}
-			fmt.Fprintln(f)
+			fmt.Fprintf(&text, "%s: ran from %s; not from %s\n", e.Name, listed(yes), listed(no))
 		}
 	}
-	return nil
+	for _, t := range kernels.Tiers() {
+		fmt.Fprintf(&text, "%s: %d of %d kernels ran\n", t.Name, ran[t.Name], all[t.Name])
+	}
+	return os.WriteFile(path, []byte(text.String()), 0o666)
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, " ")
 }
 
 // TANDEM_CUDA_USED names a file for the list of kernels that the tests have used.

@@ -117,7 +117,6 @@ func tileEntries() []Entry {
 		Entry{Name: "tile_prepare_32", Call: "tile::prepare_rows<32>", Args: Prepare{}, Threads: 128},
 		Entry{Name: "tile_prepare_256", Call: "tile::prepare_rows<256>", Args: Prepare{}, Threads: 256},
 		Entry{Name: "tile_narrow_f32", Call: "tile::narrow<FromF32>", Args: Narrow{}, Threads: 256},
-		Entry{Name: "tile_narrow_f16", Call: "tile::narrow<FromF16>", Args: Narrow{}, Threads: 256},
 		Entry{Name: "tile_narrow_bf16", Call: "tile::narrow<FromBF16>", Args: Narrow{}, Threads: 256},
 		Entry{Name: "tile_narrow_q8", Call: "tile::narrow<FromQ8>", Args: Narrow{}, Threads: 256},
 	)
