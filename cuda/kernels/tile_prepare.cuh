@@ -62,7 +62,7 @@ __device__ inline bool vectors(const View& x) { return is_aligned(x.P, 16) && x.
 // source returns the row of an item's image in X that a row of the prepared image comes
 // from, or −1 if it is zero.
 __device__ inline int64_t source(const Prepare& a, uint32_t item, uint32_t row) {
-	const uint32_t line = row / a.Width;
+	const uint32_t line = a.Width == 1 ? row : row / a.Width;  // divisions take longer than most of what follows
 	const int64_t x = (int64_t)(row - line * a.Width) + a.Left, lines = count_of(a.Lengths, item);
 	int64_t y = line + a.Top;
 	if (a.Reflect) {
@@ -71,6 +71,64 @@ __device__ inline int64_t source(const Prepare& a, uint32_t item, uint32_t row) 
 	}
 	return x >= 0 && x < a.InWidth && y >= 0 && y < lines ? y * a.InWidth + x : -1;
 }
+
+// team_max returns the largest value of a team: a warp or the block.
+template <int Lanes>
+__device__ inline float team_max(float v) {
+	if constexpr (Lanes == 32) {
+		return warp_max(v);
+	} else {
+		return block_max<Lanes>(v);
+	}
+}
+
+// A Spread is a row in the registers of a team of Lanes threads: quads of it, of which most
+// rows have far fewer than there is room for. All quads are whole, and aligned.
+template <int Lanes, int Held>
+struct Spread {
+	float4 quads[Held];
+
+	__device__ void load(const float* x, uint32_t columns) {
+		const uint32_t first = 4 * (threadIdx.x % Lanes);
+		x += first;
+#pragma unroll
+		for (int i = 0; i < Held; i++) {
+			if (4 * i * Lanes >= columns) break;
+			quads[i] = first + 4 * i * Lanes < columns ? load_once(x + 4 * i * Lanes) : float4{};
+		}
+	}
+
+	// peak returns the largest magnitude. Values that are not finite are looked for only
+	// where there are some.
+	__device__ float peak(uint32_t columns) const {
+		float all = 0.0f;
+#pragma unroll
+		for (int i = 0; i < Held; i++) {
+			if (4 * i * Lanes >= columns) break;
+			const float4 v = quads[i];
+			all = fmaxf(fmaxf(fmaxf(all, fabsf(v.x)), fmaxf(fabsf(v.y), fabsf(v.z))), fabsf(v.w));
+		}
+		all = team_max<Lanes>(all);
+		if (all < infinity()) return all;
+		all = 0.0f;
+#pragma unroll
+		for (int i = 0; i < Held; i++) {
+			if (4 * i * Lanes >= columns) break;
+			all = peak_of(all, quads[i]);
+		}
+		return team_max<Lanes>(all);
+	}
+
+	template <bool Split>
+	__device__ void store(half* high, half* low, uint32_t columns, uint32_t stride, float factor) const {
+		const uint32_t first = 4 * (threadIdx.x % Lanes);
+#pragma unroll
+		for (int i = 0; i < Held; i++) {
+			if (4 * i * Lanes >= columns) break;
+			if (first + 4 * i * Lanes < stride) put(high + first, Split ? low + first : nullptr, 4 * i * Lanes, quads[i], factor);
+		}
+	}
+};
 
 // prepare_rows prepares rows with a scale each. Teams of Lanes threads, a warp or the
 // block, have a row each; what does not fit their registers is read twice.
@@ -83,11 +141,25 @@ __device__ void prepare_rows(const Prepare& a) {
 	const uint32_t number = blockIdx.x * (blockDim.x / Lanes) + threadIdx.x / Lanes;
 	const bool some = number < a.Items * each;
 	if (Lanes == 32 && !some) return;
-	const uint32_t item = number / each;
+	const uint32_t item = a.Items == 1 ? 0 : number / each;
 	const int64_t from = source(a, item, number - item * each);
 	const uint32_t columns = from < 0 ? 0 : a.Columns;
 	const float* x = a.X.P + (int64_t)item * a.X.Batch + from * a.X.Row;
 	const bool wide = vectors(a.X);
+	const int64_t to = (int64_t)number * a.Stride;
+
+	if (wide && columns > 0 && columns % 4 == 0 && columns <= 4 * Held * Lanes) {
+		Spread<Lanes, Held> row;
+		row.load(x, columns);
+		const Scale s = scale_of(row.peak(columns));
+		if (lane == 0) a.Scales[number] = s.inverse;
+		if (a.Low != nullptr) {
+			row.template store<true>(a.High + to, a.Low + to, columns, a.Stride, s.factor);
+		} else {
+			row.template store<false>(a.High + to, nullptr, columns, a.Stride, s.factor);
+		}
+		return;
+	}
 
 	float4 held[Held];
 	float peak = 0.0f;
@@ -96,15 +168,10 @@ __device__ void prepare_rows(const Prepare& a) {
 #pragma unroll
 	for (int i = 0; i < Held; i++) peak = peak_of(peak, held[i]);
 	for (uint32_t c = 4 * (lane + Held * Lanes); c < columns; c += 4 * Lanes) peak = peak_of(peak, take(x, c, columns, wide));
-	if constexpr (Lanes == 32) {
-		peak = warp_max(peak);
-	} else {
-		peak = block_max<Lanes>(peak);
-	}
+	peak = team_max<Lanes>(peak);
 	const Scale s = scale_of(peak);
 	if (lane == 0) a.Scales[number] = s.inverse;
 
-	const int64_t to = (int64_t)number * a.Stride;
 #pragma unroll
 	for (int i = 0; i < Held; i++) {
 		const uint32_t c = 4 * (lane + i * Lanes);
