@@ -86,13 +86,11 @@ func (p *convParam) form(ctx context.Context, l convLayout) (*matrix, error) {
 // overlapping reports whether the driver makes tensor maps whose rows overlap. CUDA's
 // documentation has rows that lie apart; the hardware computes addresses and does not care.
 func (c *compiler) overlapping(m *memory) bool {
-	return c.d.do(func() error {
-		_, err := c.d.drv.EncodeTensorMap(driver.TensorMap{
-			Type: driver.TensorF16, Address: m.at, Size: []uint64{64, 4, 2}, Stride: []uint64{32, 5 * 32},
-			Box: []uint32{64, 2, 1}, Swizzle: driver.Swizzle128, Promote: 256,
-		})
-		return err
-	}) == nil
+	_, err := c.tensorMap(driver.TensorMap{
+		Type: driver.TensorF16, Address: m.at, Size: []uint64{64, 4, 2}, Stride: []uint64{32, 5 * 32},
+		Box: []uint32{64, 2, 1}, Swizzle: driver.Swizzle128, Promote: 256,
+	})
+	return err == nil
 }
 
 // convWays lists the ways to compute a convolution, the rule's first: on tensor cores once

@@ -50,11 +50,8 @@ func (c *compiler) wideMaps(w *kernels.WideTile, p *product, s kernels.WideShape
 		if m.items > 0 {
 			t.Box = append(t.Box, uint32(m.items))
 		}
-		err := c.d.do(func() (err error) {
-			*m.to, err = c.d.drv.EncodeTensorMap(t)
-			return err
-		})
-		if err != nil {
+		var err error
+		if *m.to, err = c.tensorMap(t); err != nil {
 			return err
 		}
 	}

@@ -58,14 +58,17 @@ func (p *program) compile(ctx context.Context) error {
 		constant: map[string]*memory{}, chosen: p.chosen,
 	}
 	defer func() { p.held = append(p.held, c.held...) }()
+	took := newPhases()
 	c.scratch.dry = true
 	if err := c.compile(); err != nil {
 		return err
 	}
+	took.end("sizes")
 	offsets, inputs, temps, bytes, err := s.place(p.plan, c.used, c.scratch.pieces)
 	if err != nil {
 		return err
 	}
+	took.end("layout")
 	c.arena, c.offsets, c.inputs = s.arena.at, offsets, inputs
 	c.scratch = scratch{temps: temps}
 	c.launches = make([]launch, 0, c.made)
@@ -83,9 +86,11 @@ func (p *program) compile(ctx context.Context) error {
 		p.download += 4 * o.Len
 	}
 	p.cut()
-	if err := p.instantiate(); err != nil {
+	took.end("launches")
+	if err := p.instantiate(took); err != nil {
 		return err
 	}
+	took.log(s.d.log, p.plan.Label, len(p.launches))
 	p.generation = s.arena.generation // not before: without graphs nothing may be submitted
 	return nil
 }
@@ -105,7 +110,8 @@ func (p *program) cut() {
 	rate := p.s.d.Rate()
 	var sum pass.Cost
 	from := 0
-	for i, l := range p.launches {
+	for i := range p.launches {
+		l := &p.launches[i]
 		next := sum.Add(l.cost)
 		if i > from && (i-from == mostNodes || max(next.FLOP/rate.FLOP, next.Bytes/rate.Bytes) > segmentSeconds) {
 			p.segments, p.pieces = append(p.segments, segment{from: from, to: i}), append(p.pieces, sum)
@@ -117,7 +123,7 @@ func (p *program) cut() {
 }
 
 // instantiate makes the graphs.
-func (p *program) instantiate() error {
+func (p *program) instantiate(took *phases) error {
 	if p.s.d.trace != nil {
 		return nil
 	}
@@ -128,8 +134,9 @@ func (p *program) instantiate() error {
 		}
 		launches := p.launches[g.from:g.to]
 		after := dependencies(launches)
+		took.end("order")
 		err := p.s.d.do(func() (err error) {
-			g.exec, err = p.graph(launches, after)
+			g.exec, err = p.graph(launches, after, took)
 			return err
 		})
 		if err != nil {
@@ -140,7 +147,7 @@ func (p *program) instantiate() error {
 }
 
 // graph makes an executable graph of launches that come after others.
-func (p *program) graph(launches []launch, after [][]int) (driver.Exec, error) {
+func (p *program) graph(launches []launch, after [][]int, took *phases) (driver.Exec, error) {
 	drv := p.s.d.drv
 	g, err := drv.CreateGraph()
 	if err != nil {
@@ -160,9 +167,12 @@ func (p *program) graph(launches []launch, after [][]int) (driver.Exec, error) {
 			edges = append(edges, driver.Edge{From: nodes[k], To: nodes[i], Programmatic: early})
 		}
 	}
+	took.end("nodes")
 	if err := drv.AddEdges(g, edges); err != nil {
 		return 0, err
 	}
+	took.end("edges")
+	defer took.end("instance")
 	return drv.Instantiate(g)
 }
 

@@ -1,17 +1,26 @@
 package cuda
 
 import (
+	"context"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// What recording 1,000 ops costs the host, without the driver's part: small ones of one
-// kind, and of four kinds as a network has them, each with a temporary of its own.
+// What recording 1,000 ops costs the host: small ones of one kind, and of four kinds as a
+// network has them, each with a temporary of its own. Without a GPU, a fake driver's part is
+// in it.
 func BenchmarkRecord(b *testing.B) {
-	dev, err := hosted(b, drivertest.New(drivertest.Config{}), Config{})
+	var log phaseLog
+	cfg := Config{Logger: slog.New(&log)}
+	dev, err := hosted(b, drivertest.New(drivertest.Config{}), cfg)
+	if onDevice() {
+		dev, err = Open(b.Context(), cfg)
+	}
 	require.NoError(b, err)
 	defer dev.Close()
 	ses, err := dev.NewSession(pass.SessionConfig{})
@@ -36,13 +45,51 @@ func BenchmarkRecord(b *testing.B) {
 		b.Run("mixed-"+name, func(b *testing.B) {
 			m := newMixed(b, dev)
 			rows := 32
+			require.NoError(b, m.record(b.Context(), ses, rows).Close())
+			log = phaseLog{}
+			closing := time.Duration(0)
 			b.ReportAllocs()
 			for b.Loop() {
-				require.NoError(b, m.record(b.Context(), ses, rows).Close())
 				if name == "cold" {
 					rows++
 				}
+				rec := m.record(b.Context(), ses, rows)
+				start := time.Now()
+				require.NoError(b, rec.Close())
+				closing += time.Since(start)
 			}
+			n := float64(b.N)
+			for _, a := range log {
+				b.ReportMetric(a.Value.Duration().Seconds()*1e6/n, a.Key+"-us")
+			}
+			b.ReportMetric(closing.Seconds()*1e6/n, "close-us")
 		})
 	}
+}
+
+// phaseLog adds up the phases of recordings.
+type phaseLog []slog.Attr
+
+func (p *phaseLog) Enabled(context.Context, slog.Level) bool { return true }
+func (p *phaseLog) WithAttrs([]slog.Attr) slog.Handler       { return p }
+func (p *phaseLog) WithGroup(string) slog.Handler            { return p }
+
+func (p *phaseLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message != "cuda: recording" {
+		return nil
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Value.Kind() != slog.KindDuration {
+			return true
+		}
+		for i := range *p {
+			if was := &(*p)[i]; was.Key == a.Key {
+				was.Value = slog.DurationValue(was.Value.Duration() + a.Value.Duration())
+				return true
+			}
+		}
+		*p = append(*p, a)
+		return true
+	})
+	return nil
 }

@@ -106,6 +106,9 @@ func (c *checker) arg(name string, access Access, t DType, v View, batch, rows, 
 			return v
 		}
 	}
+	if c.args == nil {
+		c.args = make([]Arg, 0, 4) // as many as most ops have
+	}
 	c.args = append(c.args, Arg{name, access, v, batch, rows, cols})
 	return v
 }

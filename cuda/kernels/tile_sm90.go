@@ -1,6 +1,9 @@
 package kernels
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // A WideTile is a [Tile] whose operands are described by maps: A of [items][rows][depth]
 // with a box of 1 × 128 × 64, and B of [columns][depth] with a box of WideTile's columns,
@@ -26,6 +29,22 @@ type WideShape struct {
 
 // Name returns the name of the kernel.
 func (s WideShape) Name() string {
+	if name, ok := wideNames()[s]; ok {
+		return name
+	}
+	return s.name()
+}
+
+// wideNames are the names of all shapes, which recordings ask for often.
+var wideNames = sync.OnceValue(func() map[WideShape]string {
+	names := map[WideShape]string{}
+	for _, s := range WideShapes {
+		names[s] = s.name()
+	}
+	return names
+})
+
+func (s WideShape) name() string {
 	return fmt.Sprintf("tile_wide_%dx%d_%d_of_%d", WideRows, s.Columns, s.Products, s.Blocks)
 }
 
