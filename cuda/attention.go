@@ -91,9 +91,9 @@ func (a *attention) compile() error {
 	case "split":
 		return a.split(why)
 	case "mma":
-		return a.packed(kernels.FlashFor(a.tier(), a.c.fast, a.relative), why)
+		return a.packed(kernels.FlashFor(a.tier(), a.c.fast, a.relative), kernels.PackName(a.tier(), a.halves, !a.c.fast), why)
 	}
-	return a.packed(kernels.WideFor(a.tier(), way == "wgmma-turns"), why)
+	return a.packed(kernels.WideFor(a.tier(), way == "wgmma-turns"), kernels.PackRowsName(a.tier(), a.halves), why)
 }
 
 // ways returns how it can be computed, the best first, and the rule behind the order.
@@ -150,7 +150,7 @@ func (a *attention) numbers(k *call) (lengths, keyLengths kernels.Items, keyNumb
 
 // packed emits the kernels for many queries: those that pack keys and values, and relative
 // positions, as halves, and the one that computes.
-func (a *attention) packed(entry kernels.Entry, why string) error {
+func (a *attention) packed(entry kernels.Entry, pack string, why string) error {
 	c, d := a.c, a.tier()
 	parts := 2
 	if c.fast {
@@ -162,18 +162,18 @@ func (a *attention) packed(entry kernels.Entry, why string) error {
 	keyFactors, valueFactors := c.temporary(4*slabs*blocks), c.temporary(4*slabs*blocks)
 	width := a.heads * a.dim
 
-	k := c.call(kernels.PackName(d, a.halves, !c.fast)).because("keys and values as halves")
+	k := c.call(pack).because("keys and values as halves")
 	rows := a.source(k)
-	pack := kernels.AttentionPack{
+	packing := kernels.AttentionPack{
 		K: rows.keys.at, KRow: rows.keys.row, KHead: rows.keys.head, KItem: rows.keys.item,
 		V: rows.values.at, VRow: rows.values.row, VHead: rows.values.head, VItem: rows.values.item,
 		Keys: kernels.F16(k.to(keys)), Values: kernels.F16(k.to(values)),
 		KeyFactors: kernels.F32(k.to(keyFactors)), ValueFactors: kernels.F32(k.to(valueFactors)),
 		Most: uint32(a.most), Heads: uint32(a.heads), Dim: uint32(a.dim), Blocks: uint32(blocks),
 	}
-	_, pack.KeyLengths, pack.KeyNumbers = a.numbers(k)
+	_, packing.KeyLengths, packing.KeyNumbers = a.numbers(k)
 	moved := pass.Cost{Bytes: float64(a.batch) * float64(a.most) * float64(width) * float64(8+4*parts)}
-	if err := run(k, pack, grid{2 * slabs * blocks, 1, 1}, 0, moved); err != nil {
+	if err := run(k, packing, grid{2 * slabs * blocks, 1, 1}, 0, moved); err != nil {
 		return err
 	}
 

@@ -70,12 +70,23 @@ __device__ inline void store_halves(half* to, const float (&v)[8]) {
 	*reinterpret_cast<uint4*>(to) = {pack_half(v[0], v[1]), pack_half(v[2], v[3]), pack_half(v[4], v[5]), pack_half(v[6], v[7])};
 }
 
+// block_power returns the scale of a block. Usual: 1 where halves have digits enough without
+// one, since what they take from numbers below 2^−14 is within 2^−21 of the largest, and a
+// factor of 0 for a block of zeros.
+template <bool Usual>
+__device__ inline Power block_power(float largest) {
+	if (Usual && largest == 0.0f) return {1.0f, 0.0f};
+	if (Usual && largest >= 0x1p-4f && largest < 0x1p15f) return {1.0f, 1.0f};
+	return power_for(largest);
+}
+
 // pack_block makes one block. All threads of the thread block take part.
-template <typename T, int D, bool Exact, bool Turned>
+template <typename T, int D, bool Exact, bool Values, bool Turned, bool Usual>
 __device__ inline void pack_block(const Source<T>& s, half* to, float* factor) {
 	using Chunk = Chunks<T, D, Turned>;
 	constexpr int Each = Chunk::Count / PackThreads;
-	float v[Each][8], most = 0.0f, odd = 0.0f;
+	float v[Each][8], most = 0.0f;
+	bool odd = false;
 #pragma unroll
 	for (int i = 0; i < Each; i++) Chunk(threadIdx.x + i * PackThreads).load(s, v[i]);
 #pragma unroll
@@ -83,17 +94,17 @@ __device__ inline void pack_block(const Source<T>& s, half* to, float* factor) {
 #pragma unroll
 		for (int e = 0; e < 8; e++) {
 			most = fmaxf(most, magnitude(v[i][e]));
-			if (Turned && !finite(v[i][e])) odd = 1.0f;
+			if (Values && !finite(v[i][e])) odd = true;
 		}
 	}
 	most = block_max<PackThreads>(most);
-	if (Turned) odd = block_max<PackThreads>(odd);
-	const Power scale = power_for(most);
-	if (threadIdx.x == 0) *factor = odd != 0.0f ? -scale.down : scale.down;
+	if (Values) odd = __syncthreads_or(odd);
+	const Power scale = block_power<Usual>(most);
+	if (threadIdx.x == 0) *factor = odd ? -fmaxf(scale.down, 0x1p-126f) : scale.down;
 #pragma unroll
 	for (int i = 0; i < Each; i++) {
 #pragma unroll
-		for (int e = 0; e < 8; e++) v[i][e] = Turned && !finite(v[i][e]) ? 0.0f : v[i][e] * scale.up;
+		for (int e = 0; e < 8; e++) v[i][e] = Values && !finite(v[i][e]) ? 0.0f : v[i][e] * scale.up;
 		half* p = to + Chunk(threadIdx.x + i * PackThreads).place();
 		store_halves(p, v[i]);
 		if (Exact) {
@@ -106,8 +117,9 @@ __device__ inline void pack_block(const Source<T>& s, half* to, float* factor) {
 
 // A thread block makes one block of keys or, of odd numbers, of values: x counts those of
 // a head, head after head and item after item. Blocks come in pairs: the second of one may have no keys, and is zeros
-// then; pairs without keys are left as they are.
-template <typename T, int D, bool Exact>
+// then; pairs without keys are left as they are. Rows: values are not turned, and scales
+// are the usual ones.
+template <typename T, int D, bool Exact, bool Rows>
 __device__ void pack(const AttentionPack& a) {
 	release_dependents();
 	const uint32_t at = blockIdx.x / 2, block = at % a.Blocks, slab = at / a.Blocks;
@@ -120,16 +132,17 @@ __device__ void pack(const AttentionPack& a) {
 		s.P = reinterpret_cast<const T*>(a.K) + item * a.KItem + head * a.KHead;
 		s.Row = a.KRow;
 		s.Vectors = quads_aligned(reinterpret_cast<const T*>(a.K), a.KRow, a.KHead, a.KItem);
-		pack_block<T, D, Exact, false>(s, a.Keys + place, a.KeyFactors + at);
+		pack_block<T, D, Exact, false, false, Rows>(s, a.Keys + place, a.KeyFactors + at);
 	} else {
 		s.P = reinterpret_cast<const T*>(a.V) + item * a.VItem + head * a.VHead;
 		s.Row = a.VRow;
-		pack_block<T, D, Exact, true>(s, a.Values + place, a.ValueFactors + at);
+		if (Rows) s.Vectors = quads_aligned(reinterpret_cast<const T*>(a.V), a.VRow, a.VHead, a.VItem);
+		pack_block<T, D, Exact, true, !Rows, Rows>(s, a.Values + place, a.ValueFactors + at);
 	}
 }
 
-// A thread block makes one block of relative positions of a head.
-template <int D, bool Exact>
+// A thread block makes one block of relative positions of a head. Usual: as above.
+template <int D, bool Exact, bool Usual>
 __device__ void positions(const AttentionPositions& a) {
 	release_dependents();
 	const uint32_t block = blockIdx.x % a.Blocks, head = blockIdx.x / a.Blocks;
@@ -139,7 +152,7 @@ __device__ void positions(const AttentionPositions& a) {
 	    BlockRows * static_cast<int64_t>(block) - BlockRows / 2 * static_cast<int64_t>(a.Blocks) + keys - 1, 2 * keys - 1,
 	    static_cast<int>(a.Dim), quads_aligned(a.P.P, a.P.Row, 0, 0)};
 	const int64_t place = static_cast<int64_t>(blockIdx.x) * BlockRows * D * (Exact ? 2 : 1);
-	pack_block<float, D, Exact, false>(s, a.Packed + place, a.Factors + blockIdx.x);
+	pack_block<float, D, Exact, false, false, Usual>(s, a.Packed + place, a.Factors + blockIdx.x);
 }
 
 }  // namespace attention

@@ -8,7 +8,8 @@ import "fmt"
 // chunks of 16 bytes in 128 are exchanged, chunk c of row r lying at c ^ r%8, so that
 // matrices are read from shared memory without conflicts and blocks can be copied as they
 // are. A block has a factor of its own, a power of two that turns the halves back. With
-// Exact a second part follows, what the halves of the first leave.
+// Exact a second part follows, what the halves of the first leave. The kernels of
+// warpgroups take values in rows as well.
 
 // AttentionBlock is how many rows a block has.
 const AttentionBlock = 64
@@ -42,6 +43,12 @@ func PackName(dim int, halves, exact bool) string {
 	return fmt.Sprintf("attention_pack_%d%s%s", dim, word(halves, "_half"), word(exact, "_exact"))
 }
 
+// PackRowsName returns the name of the kernel that packs for [WideFor]: values in rows like
+// keys, and with a factor of 1, or 0 for zeros, where numbers are of a usual size.
+func PackRowsName(dim int, halves bool) string {
+	return fmt.Sprintf("attention_pack_rows_%d%s", dim, word(halves, "_half"))
+}
+
 // PositionsName returns the name of the kernel that packs relative positions.
 func PositionsName(dim int, exact bool) string {
 	return fmt.Sprintf("attention_positions_%d%s", dim, word(exact, "_exact"))
@@ -60,18 +67,27 @@ func packEntries() []Entry {
 	var all []Entry
 	for _, dim := range []int{64, 128, 256} {
 		for _, exact := range []bool{false, true} {
+			if exact && dim == 256 {
+				continue // nothing computes with them
+			}
 			for _, halves := range []bool{false, true} {
 				t := "float"
 				if halves {
 					t = "half"
 				}
 				all = append(all, Entry{
-					Name: PackName(dim, halves, exact), Call: fmt.Sprintf("attention::pack<%s, %d, %v>", t, dim, exact),
+					Name: PackName(dim, halves, exact), Call: fmt.Sprintf("attention::pack<%s, %d, %v, false>", t, dim, exact),
 					Args: AttentionPack{}, Threads: 256,
 				})
+				if !exact && dim <= 128 {
+					all = append(all, Entry{
+						Name: PackRowsName(dim, halves), Call: fmt.Sprintf("attention::pack<%s, %d, false, true>", t, dim),
+						Args: AttentionPack{}, Threads: 256, From: 90, Exact: true,
+					})
+				}
 			}
 			all = append(all, Entry{
-				Name: PositionsName(dim, exact), Call: fmt.Sprintf("attention::positions<%d, %v>", dim, exact),
+				Name: PositionsName(dim, exact), Call: fmt.Sprintf("attention::positions<%d, %v, false>", dim, exact),
 				Args: AttentionPositions{}, Threads: 256,
 			})
 		}

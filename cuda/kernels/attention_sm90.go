@@ -25,10 +25,10 @@ func (w flashWide) entry() Entry {
 	const pair = 2 * AttentionBlock // keys of a stage
 	return Entry{
 		Name:    fmt.Sprintf("attention_wide_%d%s", w.dim, word(w.turns, "_turns")),
-		Call:    fmt.Sprintf("attention::flash_wide<%d, %d, %v>", w.dim, w.stages, w.turns),
+		Call:    fmt.Sprintf("attention::flash_wide<%d, %d, 2, %v>", w.dim, w.stages, w.turns),
 		Args:    Attention{},
 		Threads: 384, Resident: 1,
-		Shared: 2*w.stages*pair*w.dim*2 + 4*8*w.stages,
+		Shared: 2*w.stages*pair*w.dim*2 + 4*8*w.stages + 8,
 		Tile:   [3]int{128, pair, w.dim},
 		From:   90, Exact: true,
 	}
