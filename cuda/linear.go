@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
@@ -158,11 +159,22 @@ func (c *compiler) few(m linearProduct, cost pass.Cost) error {
 		Epilogue: epilogue(m.epilogue),
 	}
 	shared := 4 * rows * min(at.stride, kernels.FewChunk/rows)
-	// Blocks take a few groups of columns each, since they have to fetch the rows first; not
-	// as many as there are, so that the device keeps them equally busy.
 	groups := ceilDiv(m.columns.Len(), 4*columns)
-	each := min(max(groups/(8*c.d.attributes.sms), 1), 4)
+	each := fewEach(groups, c.d.attributes.sms*max(k.l.entry.Resident, 1))
 	return run(k.because("%s: %s", way, why), args, grid{ceilDiv(groups, each), 1, 1}, shared, cost)
+}
+
+// fewEach returns how many groups of columns a block takes: such that all blocks that run at
+// a time end together, of so many as are resident. Each block has to fetch the rows first,
+// which takes about half as long as a group.
+func fewEach(groups, resident int) int {
+	best, least := 1, math.Inf(1)
+	for each := 1; each <= 16; each++ {
+		if t := float64(ceilDiv(ceilDiv(groups, each), resident)) * (float64(each) + 0.5); t < least {
+			best, least = each, t
+		}
+	}
+	return best
 }
 
 // part returns the share n of all of a cost.

@@ -80,12 +80,12 @@ __device__ inline void finish(const Few& a, const float (&sum)[Rows * Columns], 
 // lanes take vectors of 16 bytes in turn, so that weights stream from memory once, several
 // under way in each lane, and products are added in F32 lane by lane. The rows lie in shared
 // memory, a chunk of them if they are long, four elements of each lane's vector side by side
-// with those of the other lanes. Blocks take groups of four warps' columns in turn.
+// with those of the other lanes. Blocks take groups of four warps' columns in turn. The first
+// weights are on their way while the kernel before ends.
 template <class Type, int Rows, int Columns>
 __device__ void few(const Few& a) {
 	constexpr uint32_t Each = Type::Each, Quads = Each / 4, Ahead = Columns > 1 ? 2 : Rows < 8 ? 8 : 4, Chunk = FewChunk / Rows / Each, Threads = 128;
 	constexpr uint32_t Group = Threads / 32 * Columns;
-	release_dependents();
 	float4* const left = dynamic_shared<float4>();         // [Rows][Quads][vectors of the chunk]
 	const uint32_t vectors = (uint32_t)(a.Stride / Each);  // of a row of weights
 	const bool whole = vectors <= Chunk;
@@ -125,6 +125,7 @@ __device__ void few(const Few& a) {
 
 	uint32_t first = blockIdx.x * Group + warp_id() * Columns;
 	fetch(first, 0, min(Chunk, vectors));
+	wait_dependency();  // nobody writes weights
 	if (whole) {
 		stage(0, vectors);
 		__syncthreads();

@@ -39,7 +39,7 @@ func fewEntries() []Entry {
 					Name:    fmt.Sprintf("linear_few_%s_%dx%d", t.name, rows, columns),
 					Call:    fmt.Sprintf("linear::few<%s, %d, %d>", t.source, rows, columns),
 					Args:    Few{},
-					Threads: 128, Resident: 4 - rows/4, Shared: -1,
+					Threads: 128, Resident: 4 - rows/4, Shared: -1, Waits: true,
 				})
 			}
 		}

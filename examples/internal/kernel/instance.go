@@ -152,24 +152,33 @@ func (t *Timed) record(ctx context.Context, n int) error {
 const mostRepeats = 4096
 
 // Repeat raises the number of ops in a run until it takes about the given time: so long
-// that what comes with each run is a percent or two.
+// that what comes with each run is a percent or two. How long a first run takes says
+// little: kernels may be loaded by it, and clocks be low.
 func (t *Timed) Repeat(ctx context.Context, long time.Duration) error {
-	took := t.First // most of which may be the cost of starting it
-	for took < long && t.Ops < mostRepeats {
+	for {
+		took, err := t.least(ctx, 3)
+		if err != nil || took >= long || t.Ops >= mostRepeats {
+			return err
+		}
 		n := int(1.2 * float64(t.Ops) * float64(long) / float64(max(took, time.Microsecond)))
 		if err := t.record(ctx, min(max(n, 2*t.Ops), mostRepeats)); err != nil {
 			return err
 		}
-		took = math.MaxInt64
-		for range 3 {
-			d, err := t.Once(ctx)
-			if err != nil {
-				return err
-			}
-			took = min(took, d)
-		}
 	}
-	return nil
+}
+
+// least returns the shortest of n runs, of fewer if they take long.
+func (t *Timed) least(ctx context.Context, n int) (time.Duration, error) {
+	const enough = 100 * time.Millisecond
+	least, sum := time.Duration(math.MaxInt64), time.Duration(0)
+	for i := 0; i < n && sum < enough; i++ {
+		took, err := t.Once(ctx)
+		if err != nil {
+			return 0, err
+		}
+		least, sum = min(least, took), sum+took
+	}
+	return least, nil
 }
 
 // Once replays the recording and returns the time from the call to its end.
