@@ -80,82 +80,96 @@ func (e *search) missing(name string) (names []string) {
 // try records a case in every way there is.
 func (e *search) try(t *testing.T, c cases.Case) {
 	t.Helper()
+	r := trial{search: e, params: map[string]pass.Param{}, buffers: map[string]pass.Buffer{}, caches: map[string]pass.Cache{}}
+	var err error
+	r.ses, err = e.dev.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	defer r.ses.Close()
+	r.placed, err = cases.Place(c, cases.Dense, 1)
+	require.NoError(t, err)
+	for _, p := range c.Params {
+		r.params[p.Field], err = e.dev.Load(t.Context(), p.Weights)
+		require.NoError(t, err)
+		defer e.dev.Unload(r.params[p.Field])
+	}
+	for _, b := range r.placed.Buffers {
+		r.buffers[b.Name], err = r.ses.Alloc(b.Type, len(b.Words))
+		require.NoError(t, err)
+	}
+	for _, h := range c.Caches {
+		r.caches[h.Field], err = r.ses.NewCache(h.Config)
+		require.NoError(t, err)
+	}
 	for _, math := range []pass.Math{pass.Exact, pass.Fast} {
-		if c.Math == pass.Fast && math != pass.Fast {
-			continue
+		if c.Math != pass.Fast || math == pass.Fast {
+			r.c, r.math = c.In(math), math
+			r.placed.Case = r.c // whose tolerance is that of the math
+			r.explore(t)
 		}
-		e.explore(t, c.In(math), math)
 	}
 }
 
+// A trial is a case on its way through the choices.
+type trial struct {
+	*search
+	c       cases.Case
+	math    pass.Math
+	placed  *cases.Placed
+	ses     pass.Session
+	params  map[string]pass.Param
+	buffers map[string]pass.Buffer
+	caches  map[string]pass.Cache
+}
+
 // explore records a case, and once more for each way of the choices that this brought up.
-func (e *search) explore(t *testing.T, c cases.Case, math pass.Math) {
+func (r *trial) explore(t *testing.T) {
 	t.Helper()
-	e.record(t, c, math)
-	tunable := e.dev.(Tunable)
+	r.record(t)
+	tunable := r.dev.(Tunable)
 	for _, b := range tunable.Boundaries() {
-		if e.boundaries[b.Name] {
+		if r.boundaries[b.Name] {
 			continue
 		}
-		e.boundaries[b.Name] = true
+		r.boundaries[b.Name] = true
 		for _, way := range b.Ways {
 			tunable.Force(b.Name, way)
-			e.explore(t, c, math)
+			r.explore(t)
 		}
 		tunable.Force(b.Name, "")
 	}
 }
 
 // record records a case, and runs it if that has loaded a kernel.
-func (e *search) record(t *testing.T, c cases.Case, math pass.Math) {
+func (r *trial) record(t *testing.T) {
 	t.Helper()
-	ctx := t.Context()
-	placed, err := cases.Place(c, cases.Dense, 1)
+	before := r.seen.count()
+	op, err := r.placed.Op(r.buffers, r.params, r.caches)
 	require.NoError(t, err)
-	ses, err := e.dev.NewSession(pass.SessionConfig{})
-	require.NoError(t, err)
-	defer ses.Close()
-	before := e.seen.count()
-	params, buffers, caches := map[string]pass.Param{}, map[string]pass.Buffer{}, map[string]pass.Cache{}
-	for _, p := range c.Params {
-		params[p.Field], err = e.dev.Load(ctx, p.Weights)
-		require.NoError(t, err)
-		defer e.dev.Unload(params[p.Field])
-	}
-	for _, b := range placed.Buffers {
-		buffers[b.Name], err = ses.Alloc(b.Type, len(b.Words))
-		require.NoError(t, err)
-	}
-	for _, h := range c.Caches {
-		caches[h.Field], err = ses.NewCache(h.Config)
-		require.NoError(t, err)
-	}
-	op, err := placed.Op(buffers, params, caches)
-	require.NoError(t, err)
-	rec, err := ses.Record(ctx, pass.RecordOptions{Math: math}, func(p pass.Pass) { p.Do(op) })
-	require.NoError(t, err, c.Name)
-	if e.seen.count() == before {
+	rec, err := r.ses.Record(t.Context(), pass.RecordOptions{Math: r.math}, func(p pass.Pass) { p.Do(op) })
+	require.NoError(t, err, r.c.Name)
+	defer rec.Close()
+	if r.seen.count() == before {
 		return
 	}
-	e.ran++
-	for _, b := range placed.Buffers {
-		require.NoError(t, ses.Write(ctx, buffers[b.Name].View(), hostData(b.Type, b.Words)))
+	r.ran++
+	for _, b := range r.placed.Buffers {
+		require.NoError(t, r.ses.Write(t.Context(), r.buffers[b.Name].View(), hostData(b.Type, b.Words)))
 	}
-	for _, h := range c.Caches {
-		fillCache(t, ses, caches[h.Field], h)
+	for _, h := range r.c.Caches {
+		fillCache(t, r.ses, r.caches[h.Field], h)
 	}
-	_, err = rec.Run(ctx)
-	require.NoError(t, err, c.Name)
-	wanted, err := c.Want()
+	_, err = rec.Run(t.Context())
+	require.NoError(t, err, r.c.Name)
+	wanted, err := r.c.Want()
 	require.NoError(t, err)
-	for _, b := range placed.Buffers {
+	for _, b := range r.placed.Buffers {
 		data := hostData(b.Type, make([]uint32, len(b.Words)))
-		require.NoError(t, ses.Read(ctx, buffers[b.Name].View(), data))
+		require.NoError(t, r.ses.Read(t.Context(), r.buffers[b.Name].View(), data))
 		words, ok := data.([]uint32)
 		if !ok {
 			words = cases.F32("", data.([]float32)).Words
 		}
-		require.NoError(t, placed.Check(b.Name, words, wanted), "%s, %v", c.Name, math)
+		require.NoError(t, r.placed.Check(b.Name, words, wanted), "%s, %v", r.c.Name, r.math)
 	}
 }
 
