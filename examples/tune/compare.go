@@ -17,8 +17,9 @@ const (
 	hopeless = 2
 	// rounds are how often ways take turns, so that what changes with time strikes all.
 	rounds = 4
-	// longRun is how long a run of many ops should take, at most.
-	longRun = 10 * time.Millisecond
+	// longRun is how long a run of many ops should take, at most. In a race several follow
+	// each other.
+	longRun = time.Millisecond
 )
 
 // A candidate is a way at a boundary, and what was measured of it.
@@ -26,7 +27,7 @@ type candidate struct {
 	way   string
 	timed *kernel.Timed // nil: it failed
 	err   error         // why it does not count
-	runs  []float64     // seconds of one op, of each run
+	runs  []float64     // seconds of one op, of each sample
 	out   bool          // of the race: far slower than another
 }
 
@@ -47,9 +48,13 @@ func (c *candidate) median() float64 {
 	return sorted[n/2]
 }
 
-// take does one run.
-func (c *candidate) take(ctx context.Context) error {
-	took, err := c.timed.Once(ctx)
+// take does runs for about a time, one behind the other, for a sample; at least one.
+func (c *candidate) take(ctx context.Context, long time.Duration) error {
+	n := 1
+	if len(c.runs) > 0 {
+		n = max(int(long.Seconds()/(slices.Min(c.runs)*float64(c.timed.Ops))), 1)
+	}
+	took, err := c.timed.Several(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -72,7 +77,7 @@ func compare(ctx context.Context, all []candidate, choice string, limit time.Dur
 			return err
 		}
 		for range 3 {
-			if err := c.take(ctx); err != nil {
+			if err := c.take(ctx, 0); err != nil {
 				return err
 			}
 		}
@@ -89,23 +94,16 @@ func compare(ctx context.Context, all []candidate, choice string, limit time.Dur
 		return nil
 	}
 	// Clocks rise, caches fill.
-	for start := time.Now(); time.Since(start) < limit; {
-		if _, err := race[0].timed.Once(ctx); err != nil {
-			return err
-		}
+	if err := race[0].take(ctx, limit/rounds); err != nil {
+		return err
 	}
-	for _, c := range race {
-		c.runs = nil
-	}
-	for range rounds {
+	for round := range rounds {
 		for _, c := range race {
-			for start := time.Now(); ; {
-				if err := c.take(ctx); err != nil {
-					return err
-				}
-				if time.Since(start) >= limit/rounds {
-					break
-				}
+			if err := c.take(ctx, limit/rounds); err != nil {
+				return err
+			}
+			if round == 0 { // the estimates have served
+				c.runs = c.runs[len(c.runs)-1:]
 			}
 		}
 		slices.Reverse(race)

@@ -93,7 +93,15 @@ type fakeRecording struct {
 }
 
 func (r fakeRecording) Run(ctx context.Context, binds ...pass.Bind) (pass.Run, error) {
-	run, err := r.Recording.Run(ctx, binds...)
+	run, err := r.Start(ctx, binds...)
+	if err != nil {
+		return run, err
+	}
+	return run, run.Wait(ctx)
+}
+
+func (r fakeRecording) Start(ctx context.Context, binds ...pass.Bind) (pass.Run, error) {
+	run, err := r.Recording.Start(ctx, binds...)
 	time.Sleep(r.takes)
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()

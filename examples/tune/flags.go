@@ -24,15 +24,15 @@ usage: tune --device NAME --out FILE [flags]
   --run REGEXP     only the ops whose name has a match
   --list           print the names of the ops, and end
   --time TIME      how long to measure each way (default 100ms)
+  --limit TIME     begin with no further op after that time; the most important come first
   --math MATH      exact: what recordings in exact math choose from; fast: what only those
                    choose from whose products may have rounded operands; or both (the
                    default)
 
 Printed are the ways at each boundary, the rule's choice first: the median time of one op,
 and the largest error of a sample against float64. A way is pinned if it takes at least
-3 % less than the one that would be taken without the file, and without that of
-TANDEM_CUDA_TUNE. Ways that take far longer in
-a first run are not measured further.
+3 % less than the one that would be taken without the file, and without that of TANDEM_CUDA_TUNE. Ways that take far longer in a first run are not
+measured further.
 
 exit code
   0    everything was measured, and the file is written
@@ -63,6 +63,7 @@ type options struct {
 	run    *regexp.Regexp
 	list   bool
 	time   time.Duration
+	limit  time.Duration // 0: none
 	math   []pass.Math
 }
 
@@ -78,6 +79,7 @@ func parse(args []string) (options, error) {
 	pattern := set.String("run", "", "")
 	set.BoolVar(&opt.list, "list", false, "")
 	set.DurationVar(&opt.time, "time", 100*time.Millisecond, "")
+	set.DurationVar(&opt.limit, "limit", 0, "")
 	math := set.String("math", "both", "")
 	if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return opt, errHelp
@@ -104,6 +106,8 @@ func parse(args []string) (options, error) {
 	switch {
 	case opt.time <= 0:
 		return opt, wrongUsage("--time: want a time above 0, given %v", opt.time)
+	case opt.limit < 0:
+		return opt, wrongUsage("--limit: want a time, given %v", opt.limit)
 	case opt.device == "" && !opt.list:
 		return opt, wrongUsage("--device: want the name of a GPU, given none")
 	}

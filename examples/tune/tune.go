@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tandem-gpu/tandem/cuda"
 	"github.com/tandem-gpu/tandem/examples/internal/kernel"
@@ -51,9 +52,16 @@ func (p program) tune(ctx context.Context, opt options) (err error) {
 	}
 	t := &tuner{program: p, opt: opt, dev: dev, ways: ways, seen: map[string]bool{}, measured: map[string]bool{}, pins: map[string]cuda.TunePin{}}
 	t.header()
+	start := time.Now()
+	jobs, stop := readied(chosen)
+	defer stop()
 	for i, w := range chosen {
+		if opt.limit > 0 && time.Since(start) > opt.limit {
+			fmt.Fprintf(p.stderr, "tune: %d of %d: --limit is over\n", i, len(chosen))
+			break
+		}
 		fmt.Fprintf(p.stderr, "tune: %d of %d: %s\n", i+1, len(chosen), w.name)
-		if err := t.measure(ctx, w); err != nil {
+		if err := t.measure(ctx, <-jobs[i]); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -86,12 +94,11 @@ type forced struct{ boundary, way string }
 
 // measure measures every way at each boundary that an op leads to and that was not met
 // before.
-func (t *tuner) measure(ctx context.Context, w work) error {
-	job, err := w.Job()
-	if err != nil {
-		return err
+func (t *tuner) measure(ctx context.Context, made readyJob) error {
+	if made.err != nil {
+		return made.err
 	}
-	k, err := job.On(ctx, t.dev)
+	k, err := made.job.On(ctx, t.dev)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const mostTruth = 1e9
 // that they have for the audio that the networks are used with: 30 seconds for Whisper,
 // 10 for others, and 2 minutes for conformers.
 func workList() []work {
-	all := slices.Concat(whisperWork(), moonshineWork(), conformerWork(), speakerWork(), sileroWork())
+	all := slices.Concat(sileroWork(), speakerWork(), conformerWork(), whisperWork(), moonshineWork())
 	for i := range all {
 		all[i].Bound = mostTruth
 	}

@@ -63,6 +63,20 @@ func (t *Timed) check(ctx context.Context) error {
 	return nil
 }
 
+// Foresee computes what checks compare with, which takes longer than most ops do on a device.
+func (j *Job) Foresee() error {
+	parts, err := sample(j.op)
+	if err != nil {
+		return err
+	}
+	for i, part := range within(parts, j.Bound) {
+		if _, err := j.truth(i, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // truth computes a sample in float64, once.
 func (j *Job) truth(i int, part pass.Checked) ([]cases.Tensor, error) {
 	if want, ok := j.want[i]; ok {

@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/pass"
@@ -75,8 +76,15 @@ func TestRepeat(t *testing.T) {
 	defer k.Close()
 	timed, err := k.Record(t.Context(), pass.Exact)
 	require.NoError(t, err)
-	require.NoError(t, timed.Repeat(t.Context(), 100*timed.First))
+	timed.First = 2 * time.Second // of a slow device
+	require.NoError(t, timed.Repeat(t.Context(), time.Millisecond))
+	require.Equal(t, 1, timed.Ops)
+	timed.First = 500 * time.Millisecond // something was loaded
+	require.NoError(t, timed.Repeat(t.Context(), time.Millisecond))
 	require.Greater(t, timed.Ops, 1)
+	took, err := timed.Several(t.Context(), 3)
+	require.NoError(t, err)
+	require.Greater(t, took, time.Duration(0))
 	require.NoError(t, timed.Close())
 	require.NoError(t, timed.Close())
 }

@@ -21,9 +21,10 @@ type Kernel struct {
 	Bound float64                      // operations that a check may take in float64; 0: any number
 }
 
-// A Job is a kernel with the data that all devices share. It is for one goroutine.
+// A Job is a kernel with the data that all devices share. It is for one goroutine at a time.
 type Job struct {
 	Kernel
+	op   pass.Checked // on no device
 	c    cases.Case
 	host map[string][]float32   // what buffers hold at first
 	size map[string]int         // elements of each buffer
@@ -60,6 +61,7 @@ func (k Kernel) Job() (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	j.op = checked
 	for i, a := range checked.Args {
 		n := a.Batch * a.Rows * a.Cols
 		j.size[a.Name] = n
