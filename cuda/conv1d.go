@@ -28,9 +28,16 @@ func (c *compiler) conv1d(op pass.Conv1D, cost pass.Cost) error {
 	if !c.tilesConv1D(op) {
 		ways = []string{"direct"}
 	}
+	stretches := c.planStretches(op, p)
+	ways = stretchWays(ways, stretches, op, p)
 	way, why := c.choose(fmt.Sprintf("conv1d %s %d×%dto%d k%ds%d %v", c.mathName(), op.Steps(op.In)*op.Pool, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
 	if way == "direct" {
 		return c.conv1dDirect(op, p, why, cost)
+	}
+	for _, s := range stretches {
+		if way == s.String() {
+			return c.conv1dStretch(op, p, s, why, cost)
+		}
 	}
 	return c.conv1dTiles(op, p, l, cost)
 }

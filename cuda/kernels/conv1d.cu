@@ -1,5 +1,6 @@
 // Conv1D in FP32: any kernel, stride, padding, pooling and epilogue, in one launch.
 #include "conv.cuh"
+#include "conv1d_stretch.cuh"
 #include "epilogue.cuh"
 #include "tile_prepare.cuh"
 
