@@ -146,10 +146,10 @@ func convTimings() []convTiming {
 			}, []string{"tiles"}},
 			convTiming{name("conv1d/segmentation-80to60"), times, func(m *rowMaker) pass.Op {
 				return m.conv1d(pass.Conv1D{Batch: batch, In: 5325, Pool: 3}, 80, 60, 5)
-			}, []string{"stretches, 64 channels"}},
+			}, []string{"tiles", "direct"}},
 			convTiming{name("conv1d/segmentation-60to60"), times, func(m *rowMaker) pass.Op {
 				return m.conv1d(pass.Conv1D{Batch: batch, In: 1773, Pool: 3}, 60, 60, 5)
-			}, []string{"stretches, 64 channels"}},
+			}, []string{"tiles", "direct"}},
 			convTiming{name("conv2d/stem"), times, image(80, 998, 1, 32, 3, 1, false), nil},
 			convTiming{name("conv2d/c32"), times, image(80, 998, 32, 32, 3, 1, true), nil},
 			convTiming{name("conv2d/c32s2"), times, image(80, 998, 32, 64, 3, 2, false), nil},

@@ -95,8 +95,9 @@ func (s *stretchPlan) lay(rows, pool int) {
 	s.shared = 2*parts*(s.Columns*s.weights+8/s.grain*s.copy) + 4*(2*s.Columns+2*s.pieces)
 }
 
-// stretchWays puts plans among other ways. They are one launch, with no operand in memory,
-// so that they pay earlier than tiles; but of many channels those waste less.
+// stretchWays puts plans among other ways. They are one launch, with neither an operand in
+// memory nor the steps before the pooling, so that they pay earlier than tiles; but of many
+// channels those waste less.
 func stretchWays(others []string, plans []stretchPlan, op pass.Conv1D, p *convParam) []string {
 	const few, worth = 8, 2 << 20
 	var names []string
@@ -104,7 +105,7 @@ func stretchWays(others []string, plans []stretchPlan, op pass.Conv1D, p *convPa
 		names = append(names, s.String())
 	}
 	products := float64(op.Steps(op.In)*op.Pool) * float64(p.depth()) * float64(p.out)
-	if p.in < few && products >= worth {
+	if (p.in < few || op.Pool > 1) && products >= worth {
 		return slices.Concat(names, others)
 	}
 	return slices.Concat(others, names)
