@@ -66,6 +66,9 @@ __device__ inline float4 load_once(const float* p) {
 	             : "memory");
 	return v;
 }
+__device__ inline void touch(const float* p) {
+	asm volatile("prefetch.global.L1 [%0];" ::"l"(p));
+}
 
 // Numbers.
 using bf16 = __nv_bfloat16;

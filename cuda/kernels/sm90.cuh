@@ -29,7 +29,8 @@
 //   fetch_map(map)                            brings a map near
 //
 // Clusters. cluster_rank() and cluster_size(); cluster_sync(), or cluster_arrive() and
-// cluster_wait(), are barriers of all threads. cluster_address(p, rank) says where p, in
+// cluster_wait(), are barriers of all threads. cluster_reach() arrives without ordering
+// memory, which would wait for what was written to the device. cluster_address(p, rank) says where p, in
 // this block's shared memory, is in another's, for
 //
 //   store_remote(at, v)              a float or a word, before a cluster barrier
@@ -173,6 +174,7 @@ __device__ inline uint32_t cluster_size() {
 	return n;
 }
 __device__ inline void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ inline void cluster_reach() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 __device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 __device__ inline void cluster_sync() {
 	cluster_arrive();

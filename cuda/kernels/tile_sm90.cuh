@@ -24,25 +24,26 @@ struct Wide {
 	static constexpr int Sums = TileColumns / 2;  // of a thread
 
 	// Results are written in pieces of 32 columns. A warp turns those of its 16 rows around in
-	// a place of shared memory, so that whole lines of memory are written. Where sums are of
-	// rounded operands, the results of a tile are written while the products of the next run:
-	// the first pieces wait in places of their own, and Held ones in registers.
-	static constexpr bool Beside = Products == 1;
+	// a place of shared memory, so that whole lines of memory are written. The results of a
+	// tile are written while the products of the next run: the first pieces wait in places of
+	// their own, and Held ones in registers.
 	static constexpr int PieceRows = 16, PieceColumns = 32, PieceSums = PieceRows * PieceColumns / 32;
 	static constexpr int Pieces = TileColumns / PieceColumns;
-	static constexpr int Held = !Beside || TileColumns <= 160 ? Pieces : 3, Parked = Pieces - Held;
+	static constexpr int Held = Products > 1 ? 2 : TileColumns <= 160 ? Pieces : 3, Parked = Pieces - Held;
 	static constexpr int PlaceSize = PieceRows * PieceColumns, Places = Parked > 0 ? Parked : 1;  // of a warp
 	static constexpr int Stages = (227 * 1024 - 256 - Warps * Places * PlaceSize * 4) / (Stage * 2);
 
 	half* stages;
 	float* places;
 	Mbarrier *full, *empty;
+	uint32_t* counts;  // of tiles: all, down and across; here, since registers are few
 
 	__device__ Wide()
 	    : stages(dynamic_shared<half>()),
 	      places(reinterpret_cast<float*>(stages + Stages * Stage)),
 	      full(reinterpret_cast<Mbarrier*>(places + Warps * Places * PlaceSize)),
-	      empty(full + Stages) {}
+	      empty(full + Stages),
+	      counts(reinterpret_cast<uint32_t*>(empty + Stages)) {}
 
 	// A Slot is a place in the ring of stages, and how often it was passed.
 	struct Slot {
@@ -54,6 +55,7 @@ struct Wide {
 				round ^= 1;
 			}
 		}
+		__device__ uint32_t before() const { return index == 0 ? Stages - 1 : index - 1; }
 	};
 
 	// A Place is what a block of a cluster computes of one of its tiles.
@@ -65,13 +67,13 @@ struct Wide {
 
 	// Tiles are numbered in groups of eight clusters down the rows, so that what runs at a
 	// time shares operands in the cache.
-	__device__ static uint32_t tilesOf(const Tile& a, uint32_t& down, uint32_t& across) {
-		const uint32_t each = ceil_div(a.ItemRows, (uint32_t)Rows);
-		down = ceil_div(a.Rows / a.ItemRows * each, (uint32_t)Blocks);
-		across = ceil_div(a.Columns, (uint32_t)TileColumns);
-		return down * across;
+	__device__ void count(const Tile& a) {
+		counts[1] = ceil_div(a.Rows / a.ItemRows * ceil_div(a.ItemRows, (uint32_t)Rows), (uint32_t)Blocks);
+		counts[2] = ceil_div(a.Columns, (uint32_t)TileColumns);
+		counts[0] = counts[1] * counts[2];
 	}
-	__device__ static Place placeOf(const Tile& a, uint32_t tile, uint32_t down, uint32_t across, uint32_t rank) {
+	__device__ Place placeOf(const Tile& a, uint32_t tile) const {
+		const uint32_t down = counts[1], across = counts[2], rank = Blocks > 1 ? cluster_rank() : 0;
 		constexpr uint32_t Group = 8;
 		const uint32_t group = tile / (Group * across), in = tile - group * Group * across;
 		const uint32_t high = min(Group, down - group * Group);
@@ -86,7 +88,8 @@ struct Wide {
 		bulk_load(to, &w.A, &full[stage], k, p.row, p.item);
 		if (Products >= 2) bulk_load(to + SizeA, &w.ALow, &full[stage], k, p.row, p.item);
 	}
-	__device__ void right(const WideTile& w, uint32_t stage, uint32_t k, const Place& p, uint32_t rank) {
+	__device__ void right(const WideTile& w, uint32_t stage, uint32_t k, const Place& p) {
+		const uint32_t rank = Blocks > 1 ? cluster_rank() : 0;
 		constexpr uint32_t Part = TileColumns / Blocks;
 		constexpr uint16_t All = (1u << Blocks) - 1;
 		Mbarrier* const b = &full[stage];
@@ -104,29 +107,41 @@ struct Wide {
 	// which no kernel before writes: the first stages of it come while those end.
 	__device__ void produce(const WideTile& w) {
 		const Tile& a = w.Tile;
-		uint32_t down, across, early = 0;
-		const uint32_t tiles = tilesOf(a, down, across), rank = Blocks > 1 ? cluster_rank() : 0, first = blockIdx.x / Blocks;
+		const uint32_t tiles = counts[0], first = blockIdx.x / Blocks;
+		uint32_t early = 0;
 		if (first < tiles) {
-			const Place p = placeOf(a, first, down, across, rank);
+			const Place p = placeOf(a, first);
 			for (uint32_t k = 0; k < a.Depth && early < Stages; k += Depth, early++) {
 				mbarrier_expect(&full[early], Stage * 2);
-				right(w, early, k, p, rank);
+				right(w, early, k, p);
 			}
 		}
 		wait_dependency();
 		Slot slot;
 		for (uint32_t tile = first; tile < tiles; tile += gridDim.x / Blocks) {
-			const Place p = placeOf(a, tile, down, across, rank);
+			const Place p = placeOf(a, tile);
 			for (uint32_t k = 0; k < a.Depth; k += Depth, slot.next()) {
 				if (early > 0) {
 					early--;
 				} else {
 					mbarrier_wait(&empty[slot.index], slot.round ^ 1);
 					mbarrier_expect(&full[slot.index], Stage * 2);
-					right(w, slot.index, k, p, rank);
+					right(w, slot.index, k, p);
 				}
 				left(w, slot.index, k, p);
 			}
+		}
+	}
+
+	// fetch brings what the results of the block's last tile need near: no products run while
+	// these are written.
+	__device__ void fetch(const Tile& a) {
+		const uint32_t first = blockIdx.x / Blocks, step = gridDim.x / Blocks;
+		if (first >= counts[0]) return;
+		const Place p = placeOf(a, first + (counts[0] - 1 - first) / step * step);
+		for (uint32_t c = p.column + 8 * lane_id(); c < min(p.column + TileColumns, a.Columns); c += 8 * 32) {
+			if (a.BScale != nullptr) touch(a.BScale + c);
+			if (a.Bias != nullptr) touch(a.Bias + c);
 		}
 	}
 
@@ -134,7 +149,7 @@ struct Wide {
 	struct Results {
 		Place place = {};
 		uint32_t next = Pieces;
-		float held[Held * PieceSums];
+		float held[Held * PieceSums];  // the next piece first
 	};
 
 	// A piece is written by quarters of four rows: eight lanes have a row, and each four of its
@@ -176,11 +191,13 @@ struct Wide {
 		const uint32_t column = r.place.column + piece * PieceColumns, first = r.place.row + warp() * PieceRows;
 		if (column >= a.Columns) return;
 		float* mine = places + warp() * Places * PlaceSize;
+		if (Parked > 0 && piece < (uint32_t)Parked) {
+			mine += piece * PlaceSize;
+		} else {
+			turn(mine, r.held);
 #pragma unroll
-		for (int i = 0; i < Held; i++) {
-			if (piece == Parked + i) turn(mine, r.held + i * PieceSums);
+			for (int i = PieceSums; i < Held * PieceSums; i++) r.held[i - PieceSums] = r.held[i];
 		}
-		mine += (Parked > 0 && piece < (uint32_t)Parked ? piece : 0) * PlaceSize;
 		__syncwarp();
 		const uint32_t inPlace = lane_id() % 8 * 4, rows = min((uint32_t)PieceRows, a.ItemRows > first ? a.ItemRows - first : 0);
 		if (plain(a, column, PieceColumns) && quads(a)) {
@@ -232,7 +249,6 @@ struct Wide {
 	// rounded sums the products of rounded operands. The products of a stage run while those
 	// of the next are waited for, and a piece of the tile before is written.
 	__device__ void rounded(const Tile& a, float (&sum)[Sums], uint32_t half64, Slot& slot, Results& last) {
-		uint32_t before = 0;
 		for (uint32_t k = 0; k < a.Depth; k += Depth, slot.next()) {
 			const half* left = stages + slot.index * Stage + half64 * 64 * Depth;
 			const half* right = stages + slot.index * Stage + SizeA;
@@ -245,23 +261,22 @@ struct Wide {
 			wgmma_commit();
 			const Quad q = quad_of(a, columnOf(last));
 			wgmma_wait<1>();
-			if (k > 0) leave(before);
-			before = slot.index;
+			if (k > 0) leave(slot.before());
 			write(a, last, q);
 		}
 		wgmma_wait<0>();
 		wgmma_keep(sum);
-		leave(before);
+		leave(slot.before());
 	}
 
 	// split sums the products of split operands: chains of half a stage, corrections first,
 	// which are added in F32. Longer chains would lose more to the tensor cores' truncation
 	// than the other library's sums to rounding, where sums are short.
-	__device__ void split(float (&sum)[Sums], uint32_t depth, uint32_t half64, Slot& slot) {
+	__device__ void split(const Tile& a, float (&sum)[Sums], uint32_t half64, Slot& slot, Results& last) {
 		constexpr int Chain = 32;
 #pragma unroll
 		for (int i = 0; i < Sums; i++) sum[i] = 0.0f;
-		for (uint32_t k = 0; k < depth; k += Depth, slot.next()) {
+		for (uint32_t k = 0; k < a.Depth; k += Depth, slot.next()) {
 			const half* left = stages + slot.index * Stage + half64 * 64 * Depth;
 			const half* right = stages + slot.index * Stage + PartsA * SizeA;
 			mbarrier_wait(&full[slot.index], slot.round);
@@ -277,6 +292,7 @@ struct Wide {
 #pragma unroll
 				for (int i = begin; i < begin + Chain; i += 16) wgmma_f16<TileColumns>(chain, panel(left + i), panel(right + i));
 				wgmma_commit();
+				if (begin == 0) write(a, last, quad_of(a, columnOf(last)));
 				wgmma_wait<0>();
 				wgmma_keep(chain);
 				if (begin + Chain == Depth) leave(slot.index);
@@ -295,24 +311,29 @@ struct Wide {
 				mbarrier_init(&empty[i], Warps * Blocks);
 			}
 			mbarrier_ready();
+			count(a);
 			fetch_map(&w.A);
 			fetch_map(&w.B);
 		}
+		__syncthreads();
 		if constexpr (Blocks > 1) {
-			cluster_sync();
-		} else {
-			__syncthreads();
+			cluster_reach();
+			cluster_wait();
 		}
 		const uint32_t group = threadIdx.x / 128;
 		if (group == 0) {
 			registers_less<32>();
 			if (warp_id() == 0 && elected()) produce(w);
+			if (warp_id() == 1) {
+				wait_dependency();  // which may empty the cache
+				fetch(a);
+			}
 			__syncwarp();
+			if constexpr (Blocks > 1) cluster_reach();
 		} else {
 			registers_more<240>();
 			wait_dependency();
-			uint32_t down, across;
-			const uint32_t tiles = tilesOf(a, down, across), rank = Blocks > 1 ? cluster_rank() : 0;
+			const uint32_t tiles = counts[0];
 			Slot slot;
 			Results last;
 			for (uint32_t tile = blockIdx.x / Blocks;; tile += gridDim.x / Blocks) {
@@ -321,16 +342,17 @@ struct Wide {
 					if constexpr (Products == 1) {
 						rounded(a, sum, group - 1, slot, last);
 					} else {
-						split(sum, a.Depth, group - 1, slot);
+						split(a, sum, group - 1, slot, last);
 					}
 				}
+				// Another block that is still at work needs the barriers, and no more.
+				if (Blocks > 1 && tile >= tiles) cluster_reach();
 				finish(a, last);
 				if (tile >= tiles) break;
-				keep(a, last, placeOf(a, tile, down, across, rank), sum);
+				keep(a, last, placeOf(a, tile), sum);
 			}
 		}
-		// A block that is done may still be written to by the others.
-		if constexpr (Blocks > 1) cluster_sync();
+		if constexpr (Blocks > 1) cluster_wait();
 	}
 };
 

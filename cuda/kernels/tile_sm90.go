@@ -49,7 +49,8 @@ func (s WideShape) name() string {
 }
 
 // Shared returns the shared memory of a block: stages, places in which warps turn results
-// around or keep them while the next tile is computed, and barriers.
+// around or keep them while the next tile is computed, barriers, and counts
+// of tiles.
 func (s WideShape) Shared() int {
 	parts := WideRows + s.Columns
 	if s.Products >= 2 {
@@ -60,12 +61,15 @@ func (s WideShape) Shared() int {
 	}
 	stage := 2 * WideDepth * parts
 	places := 1
-	if s.Products == 1 && s.Columns > 160 {
+	switch {
+	case s.Products > 1:
+		places = max(s.Columns/32-2, 1)
+	case s.Columns > 160:
 		places = s.Columns/32 - 3
 	}
 	room := 8 * places * 16 * 32 * 4
 	stages := (227<<10 - 256 - room) / stage
-	return stages*stage + room + 2*8*stages
+	return stages*stage + room + 2*8*stages + 16
 }
 
 // WideShapes are those that there are.

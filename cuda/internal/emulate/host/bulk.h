@@ -72,6 +72,7 @@ inline void fetch_map(const TensorMap*) {}
 inline uint32_t cluster_rank() { return emulate::cluster_rank(); }
 inline uint32_t cluster_size() { return emulate::cluster_size(); }
 inline void cluster_arrive() { emulate::cluster_arrive(); }
+inline void cluster_reach() { emulate::cluster_arrive(); }
 inline void cluster_wait() { emulate::cluster_wait(); }
 inline void cluster_sync() {
 	emulate::cluster_arrive();

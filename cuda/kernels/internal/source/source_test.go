@@ -123,5 +123,8 @@ extern "C" __global__ __launch_bounds__(64, 3) __cluster_dims__(4, 1, 1) void f_
 	f::one<2>(a);
 }
 `, source.Wrappers(f, f.Entries))
+	late := family("f", kernels.Entry{Name: "f_late", Call: "f::late", Args: plain{}, Threads: 64, Waits: true})
+	require.NotContains(t, source.Wrappers(late, late.Entries), "wait_dependency")
+	require.Contains(t, source.Wrappers(late, late.Entries), "release_dependents")
 	require.Contains(t, source.Emulated(f, f.Entries), `"f_one", run_f_one, sizeof(kernels::plain), 64, 4};`)
 }
