@@ -23,7 +23,7 @@ type Config struct {
 	// best for the device. Environment: TANDEM_CUDA_TIER.
 	Tier string
 	// Profile makes kernels be chosen as for a lesser device, so that tests see what it
-	// would do. Zero fields take what the device has.
+	// would do. Zero fields, and those that are more, take what the device has.
 	Profile Profile
 	// TuneFile is the path of a file that examples/tune wrote: what was measured on this
 	// device with this driver and these kernels. One that was made for anything else is an
@@ -114,6 +114,9 @@ func (c Config) resolve() (Config, error) {
 	}
 	if p := c.Profile; p.Capability < 0 || p.SMs < 0 || p.SharedMemory < 0 {
 		return c, fmt.Errorf("Profile: want at least 0, given %+v: %w", p, pass.ErrInvalid)
+	}
+	if n := c.Profile.Capability; n != 0 && n < leastCapability {
+		return c, fmt.Errorf("Profile: Capability: want at least %d, given %d: %w", leastCapability, n, pass.ErrInvalid)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -130,6 +130,14 @@ func (d *device) start(cfg Config) error {
 		d.attributes = cfg.Profile.over(d.attributes)
 		d.kernels, err = newImages(d, cfg.Tier)
 	}
+	if err == nil && cfg.Tier != "" { // rules must not ask more of a kernel than what it was compiled for
+		switch tier := d.kernels.chosen.Capability; {
+		case cfg.Profile.Capability == 0:
+			d.attributes.capability = tier
+		case cfg.Profile.Capability < tier:
+			err = fmt.Errorf("Profile: want a capability of at least that of tier %s, given %d: %w", cfg.Tier, cfg.Profile.Capability, pass.ErrInvalid)
+		}
+	}
 	if err == nil {
 		d.choices.forced = maps.Clone(cfg.Ways)
 		if err = d.choices.load(cfg.TuneFile, d.key()); err != nil {
@@ -141,6 +149,7 @@ func (d *device) start(cfg Config) error {
 			d.kernels.close()
 		}
 		d.do(func() error {
+			d.drv.SetCurrent(d.context) // which the call that failed may not have left so
 			if d.loads != 0 {
 				d.drv.DestroyStream(d.loads)
 			}
@@ -163,15 +172,14 @@ func (d *device) key() tune.Key {
 
 // over puts what a profile says over what a device has.
 func (p Profile) over(a attributes) attributes {
-	if p.Capability != 0 {
-		a.capability = p.Capability
+	lesser := func(has *int, said int) {
+		if said != 0 {
+			*has = min(*has, said)
+		}
 	}
-	if p.SMs != 0 {
-		a.sms = p.SMs
-	}
-	if p.SharedMemory != 0 {
-		a.sharedMemory = min(a.sharedMemory, p.SharedMemory)
-	}
+	lesser(&a.capability, p.Capability)
+	lesser(&a.sms, p.SMs)
+	lesser(&a.sharedMemory, p.SharedMemory)
 	return a
 }
 
@@ -186,7 +194,7 @@ func list(ctx context.Context, drv driver.Driver) ([]GPU, error) {
 		return nil, fmt.Errorf("the driver is of %s, CUDA %d.%d or later is needed: %w", name, leastDriver/1000, leastDriver%1000/10, pass.ErrNoDevice)
 	}
 	n, err := drv.DeviceCount()
-	if err == nil && n == 0 {
+	if err == nil && n <= 0 {
 		err = errors.New("the driver lists no GPU")
 	}
 	if err != nil {
@@ -205,6 +213,8 @@ func list(ctx context.Context, drv driver.Driver) ([]GPU, error) {
 			g.Reason = err.Error()
 		} else if g.Capability < leastCapability {
 			g.Reason = fmt.Sprintf("compute capability %d.%d, %d.%d or later is needed", g.Capability/10, g.Capability%10, leastCapability/10, leastCapability%10)
+		} else if g.SMs <= 0 {
+			g.Reason = fmt.Sprintf("the driver says that it has %d multiprocessors", g.SMs)
 		}
 		g.Usable = g.Reason == ""
 		gpus = append(gpus, g)

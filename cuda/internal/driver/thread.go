@@ -50,6 +50,8 @@ func (t *Thread) Do(f func() error) (err error) {
 		}
 		if after, problem := t.d.Current(); problem == nil {
 			t.current = after
+		} else if err == nil && !fatal(problem) {
+			err = problem
 		}
 		if before != t.current {
 			if problem := t.d.SetCurrent(before); err == nil && problem != nil && !fatal(problem) {
