@@ -91,9 +91,9 @@ func (a *attention) compile() error {
 	case "split":
 		return a.split(why)
 	case "mma":
-		return a.packed(kernels.FlashFor(a.tier(), a.c.fast, a.relative), kernels.PackName(a.tier(), a.halves, !a.c.fast), why)
+		return a.packed(kernels.FlashFor(a.tier(), a.c.fast, a.relative), kernels.PackName(a.tier(), a.halves, !a.c.fast), kernels.PositionsName(a.tier(), !a.c.fast), why)
 	}
-	return a.packed(kernels.WideFor(a.tier(), way == "wgmma-turns"), kernels.PackRowsName(a.tier(), a.halves), why)
+	return a.packed(a.wide(way), kernels.PackRowsName(a.tier(), a.halves), kernels.PositionsRowsName(a.tier()), why)
 }
 
 // ways returns how it can be computed, the best first, and the rule behind the order.
@@ -101,9 +101,9 @@ func (a *attention) ways() (rule string, ways []string) {
 	if a.queries <= fewQueries && !a.relative {
 		return "few queries read keys and values once", []string{"split"}
 	}
-	if a.c.fast && !a.relative {
+	if a.c.fast {
 		for _, way := range []string{"wgmma-turns", "wgmma"} {
-			if a.c.has(kernels.WideFor(a.tier(), way == "wgmma-turns").Name) {
+			if a.c.has(a.wide(way).Name) {
 				ways = append(ways, way)
 			}
 		}
@@ -116,6 +116,17 @@ func (a *attention) ways() (rule string, ways []string) {
 		rule = "no kernel for halves in the shared memory there is"
 	}
 	return rule, append(ways, "split")
+}
+
+// wide returns the kernel of warpgroups for a way; it may have no name.
+func (a *attention) wide(way string) kernels.Entry {
+	switch {
+	case !a.relative:
+		return kernels.WideFor(a.tier(), way == "wgmma-turns")
+	case way == "wgmma-turns":
+		return kernels.WideRelativeFor(a.tier())
+	}
+	return kernels.Entry{}
 }
 
 // tier returns the head dimension that kernels are made for.
@@ -148,9 +159,9 @@ func (a *attention) numbers(k *call) (lengths, keyLengths kernels.Items, keyNumb
 	return k.items(a.lengths, a.batch, a.queries), k.items(a.keyLengths, a.batch, a.most), k.index(a.keyNumbers, a.batch, 0, a.most)
 }
 
-// packed emits the kernels for many queries: those that pack keys and values, and relative
-// positions, as halves, and the one that computes.
-func (a *attention) packed(entry kernels.Entry, pack string, why string) error {
+// packed emits the kernels for many queries: those that pack keys and values, and place
+// relative positions, as halves, and the one that computes.
+func (a *attention) packed(entry kernels.Entry, pack, place, why string) error {
 	c, d := a.c, a.tier()
 	parts := 2
 	if c.fast {
@@ -180,7 +191,7 @@ func (a *attention) packed(entry kernels.Entry, pack string, why string) error {
 	var positions, positionFactors region
 	if a.relative {
 		positions, positionFactors = c.temporary(2*a.heads*blocks*block), c.temporary(4*2*a.heads*blocks)
-		k := c.call(kernels.PositionsName(d, !c.fast)).because("relative positions as halves")
+		k := c.call(place).because("relative positions as halves")
 		args := kernels.AttentionPositions{
 			P:      k.read(a.positions, 1, 2*a.most-1, width),
 			Packed: kernels.F16(k.to(positions)), Factors: kernels.F32(k.to(positionFactors)),

@@ -53,8 +53,9 @@ var attentionWays = []struct {
 	math pass.Math
 }{{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"mma", pass.Fast}, {"mma", pass.Exact}, {"split", pass.Exact}}
 
-// attentionOf returns what an op over the given queries, keys and values makes in a way.
-func attentionOf(t *testing.T, way string, math pass.Math, op pass.Attention, q, k, v []float32) []float32 {
+// attentionOf returns what an op over the given queries, keys and values, and second queries
+// and positions, if there are any, makes in a way.
+func attentionOf(t *testing.T, way string, math pass.Math, op pass.Attention, q, k, v []float32, relative ...[]float32) []float32 {
 	t.Helper()
 	dev := hopper(t, Config{Ways: map[string]string{"": way}})
 	defer dev.Close()
@@ -68,6 +69,9 @@ func attentionOf(t *testing.T, way string, math pass.Math, op pass.Attention, q,
 	}
 	o := make([]float32, len(q))
 	op.Q, op.K, op.V, op.O = put(q), put(k), put(v), put(o)
+	if len(relative) > 0 {
+		op.Q2, op.Positions = put(relative[0]), put(relative[1])
+	}
 	rec, err := s.Record(t.Context(), pass.RecordOptions{Math: math}, func(p pass.Pass) { p.Do(op) })
 	require.NoError(t, err)
 	_, err = rec.Run(t.Context())
@@ -133,6 +137,55 @@ func TestAttentionUnits(t *testing.T) {
 	}
 }
 
+// Scores that grow from keys to keys, slowly, by more than halves hold and by more than F32
+// does, beside such that fall, and keys that are no numbers: all ways give what FP32 does.
+// Numbers are such that halves have them exactly.
+func TestAttentionRises(t *testing.T) {
+	t.Parallel()
+	const rows, dim = 420, 8
+	noise, v := cases.Recipe("k", 1, rows*dim, 1, 0), cases.Recipe("v", 1, rows*dim, 1, 0)
+	for _, relative := range []bool{false, true} {
+		for _, rise := range []float32{0, 3, 16, 48, float32(math.NaN())} {
+			if relative && rise == 16 {
+				continue
+			}
+			q, k, q2, positions := make([]float32, rows*dim), make([]float32, rows*dim), make([]float32, rows*dim), make([]float32, (2*rows-1)*dim)
+			for i := range q {
+				q[i], k[i] = float32(1-i/dim%2*2), float32(math.Round(float64(noise[i])))
+				q2[i] = q[i]
+				if i%dim == 0 && rise == rise {
+					k[i] = rise * float32(i/dim/20)
+				}
+			}
+			for i := range positions {
+				positions[i] = float32(i / dim * 7 % 5)
+			}
+			if rise != rise {
+				k[333*dim+2] = rise
+			}
+			op := pass.Attention{Queries: rows, Keys: rows, Heads: 1, HeadDim: dim, Mask: pass.Band(300, 40)}
+			var more [][]float32
+			if relative {
+				more = [][]float32{q2, positions}
+			}
+			want := attentionOf(t, "split", pass.Exact, op, q, k, v, more...)
+			for _, w := range attentionWays {
+				if w.math == pass.Exact || relative && w.way == "wgmma" {
+					continue
+				}
+				got := attentionOf(t, w.way, w.math, op, q, k, v, more...)
+				for i := range want {
+					x, y := float64(want[i]), float64(got[i])
+					require.Equal(t, math.IsNaN(x), math.IsNaN(y), "%v, rise %v, relative %v: row %d", w, rise, relative, i/dim)
+					if !math.IsNaN(x) {
+						require.InDelta(t, x, y, 2e-3, "%v, rise %v, relative %v: row %d, dimension %d", w, rise, relative, i/dim, i%dim)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Queries that are taken in portions give what they do on matrix units, lengths and masks
 // included.
 func TestAttentionPortions(t *testing.T) {
@@ -181,7 +234,7 @@ func TestAttentionRule(t *testing.T) {
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, true, false, 8, 64))
 	require.Equal(t, []string{"wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
 	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 256))
-	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, true, true, 1, 128))
+	require.Equal(t, []string{"wgmma-turns", "mma", "split"}, ways("sm_90a", 227<<10, true, true, 1, 128))
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, false, false, 9, 256), "there is no kernel")
 	require.Equal(t, []string{"mma", "split"}, ways("sm_75", 64<<10, true, false, 9, 128))
 	require.Equal(t, []string{"split"}, ways("sm_75", 64<<10, true, true, 9, 128), "too little shared memory")

@@ -54,6 +54,9 @@ func PositionsName(dim int, exact bool) string {
 	return fmt.Sprintf("attention_positions_%d%s", dim, word(exact, "_exact"))
 }
 
+// PositionsRowsName is to PositionsName what PackRowsName is to PackName.
+func PositionsRowsName(dim int) string { return fmt.Sprintf("attention_positions_rows_%d", dim) }
+
 func word(yes bool, s string) string {
 	if yes {
 		return s
@@ -90,6 +93,12 @@ func packEntries() []Entry {
 				Name: PositionsName(dim, exact), Call: fmt.Sprintf("attention::positions<%d, %v, false>", dim, exact),
 				Args: AttentionPositions{}, Threads: 256,
 			})
+			if !exact && dim <= 128 {
+				all = append(all, Entry{
+					Name: PositionsRowsName(dim), Call: fmt.Sprintf("attention::positions<%d, false, true>", dim),
+					Args: AttentionPositions{}, Threads: 256, From: 90, Exact: true,
+				})
+			}
 		}
 	}
 	return all

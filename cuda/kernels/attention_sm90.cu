@@ -1,7 +1,7 @@
 // Attention of many queries on warpgroups of capability 9.0, with one half of each operand:
 // while products run, the softmax of what came out before does (Shah et al.,
 // FlashAttention-3, 2024).
-#include "attention_wide.cuh"
+#include "attention_wide_relative.cuh"
 
 namespace attention {
 
@@ -129,6 +129,59 @@ __device__ void flash_wide(const Attention& a) {
 	}
 	ScaledWeights<T> weights(slab, q.down, reach.start);
 	if (steps > 0) walk<Turns, Groups, D, T>(slab, reach, q, weights, o, steps, turn, group, row);
+	weights.shares(share);
+	slab.template store<D>(o, row, share, weights.unit);
+	if (weights.odd) {
+		barrier_sync(4 + group, 128);
+		slab.add_odd(group_first, 64, reach.start, reach.end, threadIdx.x % 128, 128);
+	}
+	if (!usual) barrier_sync(8, T::Threads);
+}
+
+// The same with relative positions; a block computes 128 queries.
+template <int D>
+__device__ void flash_wide_relative(const Attention& a) {
+	release_dependents();
+	using T = RelativeTile<D>;
+	const Slab slab(a, blockIdx.x / a.Tiles);
+	const int first = (a.Tiles - 1 - blockIdx.x % a.Tiles) * T::Rows;
+	const Reach reach(slab, first, T::Rows, T::Keys);
+	const int steps = max(ceil_div(reach.end - reach.start, T::Keys), 0);
+	T::prepare();
+	typename T::Barriers& barriers = T::barriers();
+	typename T::Walk walk;
+	if (warp_id() < 4) {
+		registers_less<24>();
+		if (warp_id() > 0) return;
+		if (lane_id() == 0) T::fetch(slab, first, reach.start, steps, walk);
+		__syncwarp();
+		barrier_sync(8, T::Threads);
+		if (barriers.again == 0) return;
+		if (lane_id() == 0) T::fetch(slab, first, reach.start, steps, walk);
+		return;
+	}
+	registers_more<240>();
+	const int group = warp_id() / 4 - 1, group_first = first + 64 * group;
+	const int row = group_first + warp_id() % 4 * 16 + lane_id() / 4;  // and row + 8
+	typename T::Queries q, q2;
+	q.load(slab, a.Q, row, nullptr);
+	q2.load(slab, a.Q2, row, nullptr);
+	const bool usual = UsualWeights<T>::usual(slab, reach.start, steps) &&
+	                   usual_blocks(a.PositionFactors + static_cast<int64_t>(slab.head) * 2 * a.Blocks + T::stretch(slab, first, reach.start), steps + 2);
+	float o[D / 2] = {}, share[2];
+	if (usual) {
+		UsualWeights<T> weights(q.down);
+		if (steps > 0) walk_relative<true, D>(slab, reach, first, q, q2, weights, o, steps, walk, group, row);
+		weights.shares(share);
+		slab.template store<D>(o, row, share, 1.0f);
+		if (weights.failed()) barriers.again = 1;
+		barrier_sync(8, T::Threads);
+		if (barriers.again == 0) return;
+#pragma unroll
+		for (int k = 0; k < D / 2; k++) o[k] = 0.0f;
+	}
+	ScaledWeights<T> weights(slab, q.down, reach.start);
+	if (steps > 0) walk_relative<false, D>(slab, reach, first, q, q2, weights, o, steps, walk, group, row);
 	weights.shares(share);
 	slab.template store<D>(o, row, share, weights.unit);
 	if (weights.odd) {

@@ -21,6 +21,21 @@ func WideFor(dim int, turns bool) Entry {
 	return Entry{}
 }
 
+// WideRelativeFor is WideFor with relative positions.
+func WideRelativeFor(dim int) Entry {
+	const groups, stages, slots = 2, 2, 5
+	if dim > 128 {
+		return Entry{}
+	}
+	return Entry{
+		Name: fmt.Sprintf("attention_wide_%d_relative", dim), Call: fmt.Sprintf("attention::flash_wide_relative<%d>", dim),
+		Args: Attention{}, Threads: 128*groups + 128, Resident: 1,
+		Shared: (2*stages+slots)*AttentionBlock*dim*2 + 4*groups*16*bandStride(AttentionBlock)*4 + 2*8*(2*stages+slots) + 8,
+		Tile:   [3]int{64 * groups, AttentionBlock, dim},
+		From:   90, Exact: true,
+	}
+}
+
 func (w flashWide) entry() Entry {
 	const pair = 2 * AttentionBlock // keys of a stage
 	return Entry{
@@ -41,5 +56,5 @@ func flashWideEntries() []Entry {
 	for _, w := range flashWides {
 		all = append(all, w.entry())
 	}
-	return all
+	return append(all, WideRelativeFor(64), WideRelativeFor(128))
 }

@@ -6,13 +6,36 @@
 
 namespace attention {
 
+// pack_weights makes operands of weights.
+template <int Blocks>
+__device__ inline void pack_weights(uint32_t (&p)[4 * Blocks][4], const float (&s)[Blocks][BlockRows / 2]) {
+#pragma unroll
+	for (int k = 0; k < 4 * Blocks; k++) {
+#pragma unroll
+		for (int e = 0; e < 4; e++) {
+			const int at = 4 * (2 * (k % 4) + e / 2) + e % 2 * 2;
+			p[k][e] = pack_half(s[k / 4][at], s[k / 4][at + 1]);
+		}
+	}
+}
+
+// usual_blocks reports whether all factors are 1, or 0, of blocks of zeros.
+__device__ inline bool usual_blocks(const float* factors, int count) {
+	bool ok = true;
+	for (int i = lane_id(); i < count; i += 32) {
+		const float f = factors[i];
+		ok &= f == 1.0f || f == 0.0f;
+	}
+	return !warp_ballot(!ok);
+}
+
 // The tile of a block: Groups warpgroups of 64 queries each, over pairs of blocks of keys,
 // which one more warpgroup fetches into Stages places. Keys of a pair lie as panels of its
 // 128 rows, values as panels of 64 rows, block after block.
 template <int D, int Stages, int Groups>
 struct WideTile {
 	static constexpr int Rows = 64 * Groups, Keys = 2 * BlockRows, Block = BlockRows * D;
-	static constexpr int Panel = BlockRows * 64;
+	static constexpr int Panel = BlockRows * 64, Blocks = 2;
 	static constexpr int Stage = 2 * Block;  // halves
 	static constexpr uint32_t Threads = 128 * Groups + 32;  // that meet at the end of a walk
 	using Scores = typename Weights<Keys>::Scores;
@@ -20,7 +43,7 @@ struct WideTile {
 	using Operands = uint32_t[Keys / 16][4];
 	// Whether there are registers for the operands of two steps, so that those of one are made
 	// while products use the other's.
-	static constexpr bool Twofold = D == 64 && Groups == 2;
+	static constexpr bool Twofold = D == 64 && Groups == 2, Relative = false;
 
 	struct Barriers {
 		Mbarrier keys[Stages], values[Stages];            // have arrived
@@ -98,26 +121,16 @@ struct WideTile {
 		for (int k = 0; k < Keys / 16; k++) wgmma_f16<D, true>(o, p[k], at + (k / 4 * Block + k % 4 * (16 * 64)) / 8);
 		wgmma_commit();
 	}
-
-	// pack makes operands of weights.
-	static __device__ void pack(Operands& p, const Scores& s) {
-#pragma unroll
-		for (int k = 0; k < Keys / 16; k++) {
-#pragma unroll
-			for (int e = 0; e < 4; e++) {
-				const int at = 4 * (2 * (k % 4) + e / 2) + e % 2 * 2;
-				p[k][e] = pack_half(s[k / 4][at], s[k / 4][at + 1]);
-			}
-		}
-	}
 };
 
-// Weights of keys and values whose blocks have any factors; see Weights.
+// Weights of keys and values whose blocks have any factors; see Weights. Relative: those of
+// keys are part of the scores already.
 template <typename Tile>
 struct ScaledWeights : Weights<Tile::Keys> {
 	using Base = Weights<Tile::Keys>;
+	static constexpr int Blocks = Tile::Blocks;
 	const float *key_factors, *value_factors;
-	float down[2], downs[2], units[2], fade[2];
+	float down[2], downs[Blocks], units[Blocks], fade[2];
 
 	__device__ ScaledWeights(const Slab& slab, const float (&down)[2], int start) : down{down[0], down[1]} {
 		const int64_t at = static_cast<int64_t>(slab.number) * slab.a.Blocks + start / BlockRows;
@@ -127,25 +140,29 @@ struct ScaledWeights : Weights<Tile::Keys> {
 
 	__device__ void take(int i) {
 #pragma unroll
-		for (int b = 0; b < 2; b++) downs[b] = key_factors[2 * i + b], units[b] = value_factors[2 * i + b];
+		for (int b = 0; b < Blocks; b++) downs[b] = key_factors[Blocks * i + b], units[b] = value_factors[Blocks * i + b];
 	}
 
 	// weigh makes operands of the scores of the step that was taken. done waits for the
 	// products before; with operands of one step, those are not used any more then.
 	template <typename Done>
 	__device__ void weigh(typename Tile::Scores& s, typename Tile::Operands& p, Done done) {
-		float factor[2][2];
+		float factor[2][Blocks];
 #pragma unroll
-		for (int b = 0; b < 2; b++) factor[0][b] = factor_of(down[0], downs[b]), factor[1][b] = factor_of(down[1], downs[b]);
+		for (int b = 0; b < Blocks; b++) {
+#pragma unroll
+			for (int r = 0; r < 2; r++) factor[r][b] = Tile::Relative ? 1.0f : factor_of(down[r], downs[b]);
+		}
 		const float change = Base::take_units(units);
 		Base::weigh(s, factor, fade);
 		fade[0] *= change, fade[1] *= change;
 		// The compiler would wait for the sums before it weighs, were there no loop between.
-		wgmma_keep(s[0]), wgmma_keep(s[1]);
-		done();
-		Tile::pack(p, s);
 #pragma unroll
-		for (int b = 0; b < 2; b++) {
+		for (int b = 0; b < Blocks; b++) wgmma_keep(s[b]);
+		done();
+		pack_weights(p, s);
+#pragma unroll
+		for (int b = 0; b < Blocks; b++) {
 			if (Base::used[b]) continue;
 #pragma unroll
 			for (int k = 0; k < 4; k++) {
@@ -165,7 +182,7 @@ struct ScaledWeights : Weights<Tile::Keys> {
 // halves. A lane sums its own keys.
 template <typename Tile>
 struct UsualWeights {
-	static constexpr int Keys = Tile::Keys;
+	static constexpr int Blocks = Tile::Blocks;
 	static constexpr float Top = 5.0f, Limit = 0x1p15f, unit = 1.0f;
 	static constexpr bool odd = false;
 	float factor[2], add[2] = {}, sum[2] = {}, fade[2];
@@ -173,29 +190,26 @@ struct UsualWeights {
 	bool open = true;              // whether it is not, of some query of the warp
 	bool lifted = false, wrong = false;
 
-	__device__ explicit UsualWeights(const float (&down)[2]) : factor{factor_of(down[0], 1.0f), factor_of(down[1], 1.0f)} {}
+	__device__ explicit UsualWeights(const float (&down)[2]) : factor{factor_of(down[0], 1.0f), factor_of(down[1], 1.0f)} {
+		if (Tile::Relative) factor[0] = factor[1] = 1.0f;  // scores have them already
+	}
 
-	// usual reports whether the kernel's queries can take these weights.
+	// usual reports whether these weights can be taken.
 	static __device__ bool usual(const Slab& slab, int start, int steps) {
 		const int64_t at = static_cast<int64_t>(slab.number) * slab.a.Blocks + start / BlockRows;
-		bool ok = true;
-		for (int i = lane_id(); i < 2 * steps; i += 32) {
-			const float k = slab.a.KeyFactors[at + i], v = slab.a.ValueFactors[at + i];
-			ok &= (k == 1.0f || k == 0.0f) && (v == 1.0f || v == 0.0f);
-		}
-		return !warp_ballot(!ok);
+		return usual_blocks(slab.a.KeyFactors + at, Blocks * steps) && usual_blocks(slab.a.ValueFactors + at, Blocks * steps);
 	}
 
 	__device__ void take(int) {}
 
 	static __device__ float most_of(const typename Tile::Scores& s, int r) {
-		float most[2] = {unseen(), unseen()};
+		float most = unseen();
 #pragma unroll
-		for (int b = 0; b < 2; b++) {
+		for (int b = 0; b < Blocks; b++) {
 #pragma unroll
-			for (int n = 0; n < BlockRows / 8; n++) most[b] = fmaxf(most[b], fmaxf(s[b][4 * n + 2 * r], s[b][4 * n + 2 * r + 1]));
+			for (int n = 0; n < BlockRows / 8; n++) most = fmaxf(most, fmaxf(s[b][4 * n + 2 * r], s[b][4 * n + 2 * r + 1]));
 		}
-		return warp_max<4>(fmaxf(most[0], most[1]));
+		return warp_max<4>(most);
 	}
 
 	__device__ void begin(const typename Tile::Scores& s) {
@@ -222,19 +236,19 @@ struct UsualWeights {
 	__device__ void weigh(typename Tile::Scores& s, typename Tile::Operands& p, Done done) {
 		if (open) begin(s);
 		float part[2][2] = {};
-		weigh_block(s[0], part);
-		weigh_block(s[1], part);
-		if (Tile::Twofold) Tile::pack(p, s);
+#pragma unroll
+		for (int b = 0; b < Blocks; b++) weigh_block(s[b], part);
+		if (Tile::Twofold) pack_weights(p, s);
 		float total[2] = {part[0][0] + part[0][1], part[1][0] + part[1][1]};
 		lifted = warp_ballot(!(total[0] <= Limit && total[1] <= Limit));
 		if (lifted) {
 			lift(s, total);
-			if (Tile::Twofold) Tile::pack(p, s);
+			if (Tile::Twofold) pack_weights(p, s);
 		}
 #pragma unroll
 		for (int r = 0; r < 2; r++) sum[r] += total[r];
 		done();
-		if (!Tile::Twofold) Tile::pack(p, s);
+		if (!Tile::Twofold) pack_weights(p, s);
 	}
 
 	// lift turns queries whose sums are beyond Limit to larger numbers.
@@ -251,7 +265,7 @@ struct UsualWeights {
 			sum[r] *= fade[r];
 			wrong |= odd;
 #pragma unroll
-			for (int b = 0; b < 2; b++) {
+			for (int b = 0; b < Blocks; b++) {
 #pragma unroll
 				for (int n = 0; n < BlockRows / 8; n++) s[b][4 * n + 2 * r] *= fade[r], s[b][4 * n + 2 * r + 1] *= fade[r];
 			}
