@@ -322,7 +322,7 @@ struct Wide {
 		}
 		const uint32_t group = threadIdx.x / 128;
 		if (group == 0) {
-			registers_less<32>();
+			registers_less<24>();
 			if (warp_id() == 0 && elected()) produce(w);
 			if (warp_id() == 1) {
 				wait_dependency();  // which may empty the cache
