@@ -14,6 +14,7 @@ type linearParam struct {
 	*matrix
 	shape pass.LinearShape
 	bias  *memory // F32 [n], and the dual biases behind; nil: none
+	lift  float32 // magnitude of the largest bias that is finite
 }
 
 // Free implements backend.Memory.
@@ -52,8 +53,12 @@ func (c *compiler) gemm(op pass.Gemm, cost pass.Cost) error {
 		return nil
 	}
 	if op.Batch*op.Rows > fewRows {
+		readers := c.boundable(op)
 		var err error
-		if m.left, err = c.left(pass.Arg{View: op.A, Batch: op.Batch, Rows: op.Rows, Cols: p.shape.K}); err != nil {
+		if m.left, err = c.left(pass.Arg{View: op.A, Batch: op.Batch, Rows: op.Rows, Cols: p.shape.K}, len(readers) > 0); err != nil {
+			return err
+		}
+		if err := c.leaveProduct(&m, op, readers); err != nil {
 			return err
 		}
 	}
@@ -79,17 +84,21 @@ func (c *compiler) gemm(op pass.Gemm, cost pass.Cost) error {
 type linearProduct struct {
 	p                  *linearParam
 	a, c               pass.View
-	batch, rows, width int       // width: columns of c
-	left               prepared  // a for tensor cores, if there are many rows
-	columns            pass.Span // of the weights
-	again              pass.Span // of those, which are given again
-	from               int       // column of the weights at the first element of a row of c
-	biased             bool      // by the bias, else by the dual one
+	batch, rows, width int          // width: columns of c
+	left               prepared     // a for tensor cores, if there are many rows
+	halves             *boundedRows // what takes the place of c; nil: nothing
+	columns            pass.Span    // of the weights
+	again              pass.Span    // of those, which are given again
+	from               int          // column of the weights at the first element of a row of c
+	biased             bool         // by the bias, else by the dual one
 	epilogue           pass.Epilogue
 }
 
 // out notes that a launch writes the output, and returns where its first column goes.
 func (m *linearProduct) out(k *call) kernels.View {
+	if m.halves != nil {
+		return m.halves.view(k)
+	}
 	v := k.write(m.c, m.batch, m.rows, m.width)
 	v.P += kernels.F32(4 * (m.columns.From - m.from))
 	return v
@@ -126,7 +135,7 @@ func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
 		a: m.left, items: m.batch, lines: 1, width: m.rows, step: m.left.stride,
 		w: w, columns: m.columns, segments: 1, depth: m.left.stride,
 		bias: m.bias(), dual: dual, duals: duals, shift: m.p.shape.N,
-		out: m.out, epilogue: m.epilogue, note: m.left.note,
+		out: m.out, epilogue: m.epilogue, halves: m.halves, note: m.note(),
 	}, cost)
 }
 

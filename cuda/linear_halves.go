@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tandem-gpu/tandem/cuda/kernels"
@@ -136,7 +137,7 @@ func without(spans []pass.Span, a pass.Arg) (rest []pass.Span) {
 }
 
 // leave returns room for rows that the step being compiled writes as a left operand of
-// products, which find it there. With norms their lengths are wanted.
+// products, which find it there.
 func (c *compiler) leave(a pass.Arg, exact, norms bool) prepared {
 	rows := a.Batch * a.Rows
 	p := prepared{rows: a.Rows, stride: roundUp(a.Cols, 8), scales: c.temporary(4 * rows)}
@@ -164,9 +165,79 @@ func (k *call) halves(p prepared) kernels.Halves {
 	return h
 }
 
+// boundedRows are rows that a product leaves as the left operand of others. No result exceeds
+// the length of its row of the left operand, times the length of the longest row of weights,
+// plus the largest bias; an epilogue makes it no larger, but for one that is steep.
+//
+// F16 has thirty binades. Of the bound such a result may lose 2^−39, while rounding operands
+// loses 2^−12 of the operands' length; and what is finite stays finite.
+type boundedRows struct {
+	prepared
+	reach, lift, most float32 // see kernels.Tile
+	readers           []int   // steps
+}
+
+// boundable returns the products that read what another leaves them as halves: if it may
+// round its operands, and nothing else reads what it writes, nor one that must not round.
+func (c *compiler) boundable(op pass.Gemm) (readers []int) {
+	if !c.fast || op.Epilogue.InPlace() || op.Columns.Len()%8 != 0 || op.Columns.To > op.W.Shape().(pass.LinearShape).N {
+		return nil
+	}
+	next := c.future(pass.Arg{View: op.C, Batch: op.Batch, Rows: op.Rows, Cols: op.Columns.Len()})
+	if next.exact || next.others {
+		return nil
+	}
+	return next.products
+}
+
+// leaveProduct makes a product leave halves to its readers, if the lengths of its rows are
+// known. They are of rows whose scale was measured only: bounds of bounds would drift away
+// from the values.
+func (c *compiler) leaveProduct(m *linearProduct, op pass.Gemm, readers []int) error {
+	if len(readers) == 0 || m.left.norms.bytes == 0 {
+		return nil
+	}
+	h := &boundedRows{lift: m.p.lift, most: math.MaxFloat32, readers: readers}
+	var err error
+	if h.reach, err = m.p.reach(c.ctx); err != nil {
+		return err
+	}
+	switch op.Epilogue.Kind() {
+	case pass.KindTanh:
+		h.most = 1
+	case pass.KindSigmoid:
+		h.reach, h.lift, h.most = 0, 1, 1
+	case pass.KindLeaky:
+		steep := max(op.Epilogue.Alpha(), -op.Epilogue.Alpha(), 1)
+		h.reach, h.lift = min(h.reach*steep, h.most), min(h.lift*steep, h.most)
+	}
+	h.prepared = c.leave(pass.Arg{View: op.C, Batch: op.Batch, Rows: op.Rows, Cols: m.width}, false, false)
+	m.halves = h
+	return nil
+}
+
+// view notes that a launch writes the rows, and returns them as kernels take them.
+func (h *boundedRows) view(k *call) kernels.View {
+	row := int64(h.stride / 2) // F16, counted as F32
+	return kernels.View{P: kernels.F32(k.to(h.high)), Row: row, Batch: int64(h.rows) * row}
+}
+
+// note says what Dump should tell of a product's operands and results.
+func (m *linearProduct) note() string {
+	note := m.left.note
+	if m.halves != nil {
+		if note != "" {
+			note += "; "
+		}
+		note += fmt.Sprintf("halves alone, which only the products of ops %v read", m.halves.readers)
+	}
+	return note
+}
+
 // left returns rows of F32 as the left operand of products: as the step before left them
-// that prepared or wrote them, if nothing was written there since.
-func (c *compiler) left(a pass.Arg) (prepared, error) {
+// that prepared or wrote them, if nothing was written there since. With norms the lengths of
+// rows are wanted too, if they must be prepared.
+func (c *compiler) left(a pass.Arg, norms bool) (prepared, error) {
 	key := c.rowsKey(a)
 	for i := range c.halves {
 		h := &c.halves[i]
@@ -186,7 +257,9 @@ func (c *compiler) left(a pass.Arg) (prepared, error) {
 		}
 		return p, nil
 	}
-	p, err := c.prepare(rowsOf(func(k *call) kernels.View { return k.read(a.View, a.Batch, a.Rows, a.Cols) }, a.Batch, a.Rows, a.Cols))
+	rows := rowsOf(func(k *call) kernels.View { return k.read(a.View, a.Batch, a.Rows, a.Cols) }, a.Batch, a.Rows, a.Cols)
+	rows.norms = norms
+	p, err := c.prepare(rows)
 	if err != nil {
 		return p, err
 	}

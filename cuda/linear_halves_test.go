@@ -217,3 +217,164 @@ func TestNormsLeaveHalves(t *testing.T) {
 		}
 	}
 }
+
+// A product leaves halves to products that read nothing else of it, scaled by what its
+// results can be at most; results are as if it had left F32.
+func TestProductsLeaveHalves(t *testing.T) {
+	library(t, 90)
+	const rows, k, n, m = 140, 72, 136, 20
+	for _, way := range []string{"", "128x128", "64x64", "64x64, sums in 2 parts", "wide 128x64", "wide 128x256, clusters of 2"} {
+		cfg := Config{}
+		if way != "" {
+			cfg.Ways = map[string]string{"": way}
+		}
+		dev := emulated(t, drivertest.Hopper(), cfg)
+		defer dev.Close()
+		load := func(n, k int, kind pass.DType, bias, dual []float32) pass.Param {
+			w, err := dev.Load(t.Context(), pass.LinearWeights{
+				Parts: []pass.Tensor{cases.Encode("w", kind, cases.Recipe("w", uint64(n), n*k, 0.2, 0), n, k)}, Bias: bias, Dual: dual})
+			require.NoError(t, err)
+			return w
+		}
+		norm, err := dev.Load(t.Context(), pass.NormWeights{Gain: cases.Recipe("gain", 1, k, 1, 0), Bias: cases.Recipe("bias", 1, k, 1, 0)})
+		require.NoError(t, err)
+		first, second := load(n, k, pass.F16, cases.Recipe("b", 1, n, 1, 0), nil), load(m, n, pass.F32, nil, nil)
+		square, dual := load(n, n, pass.F32, nil, nil), load(n, k, pass.F32, nil, cases.Recipe("d", 1, 8, 1, 0))
+		x := values("x", "normal", rows, k).Float32s()
+		layer := func(x, y pass.View) pass.Op { return pass.LayerNorm{X: x, W: norm, Y: y, Rows: rows, Cols: k} }
+		type ops = func(v func(string, int) pass.View) []pass.Op
+		prove := func(name string, prepares int, o ops) {
+			for _, kind := range []pass.Math{pass.Fast, pass.Exact} {
+				h := chain{name, kind, o, rows * m, nil}
+				if kind == pass.Fast {
+					h.launches = map[string]int{"tile_prepare": prepares}
+				}
+				t.Run(fmt.Sprintf("%s/%s/%v", way, name, kind), func(t *testing.T) { h.prove(t, dev, x) })
+			}
+		}
+		for name, e := range map[string]pass.Epilogue{
+			"none": pass.None, "silu": pass.SiLU, "relu": pass.ReLU, "gelu": pass.GELU, "tanh": pass.Tanh, "sigmoid": pass.Sigmoid,
+			"leaky": pass.Leaky(0.1), "steep": pass.Leaky(-7),
+		} {
+			prove(name, 0, func(v func(string, int) pass.View) []pass.Op {
+				y, h := v("y", rows*k), v("h", rows*n)
+				return []pass.Op{
+					layer(v("x", 0), y), pass.Gemm{A: y, W: first, C: h, Rows: rows, Epilogue: e},
+					pass.Gemm{A: h, W: second, C: v("out", rows*m), Batch: 2, Rows: rows / 2},
+				}
+			})
+		}
+		if way != "" {
+			continue
+		}
+		prove("of rows that are prepared, and no bounds of bounds", 2, func(v func(string, int) pass.View) []pass.Op {
+			h, g := v("h", rows*n), v("g", rows*n)
+			return []pass.Op{
+				pass.Gemm{A: v("x", 0), W: first, C: h, Rows: rows},
+				pass.Gemm{A: h, W: square, C: g, Rows: rows}, pass.Gemm{A: g, W: second, C: v("out", rows*m), Rows: rows},
+			}
+		})
+		prove("in place", 2, func(v func(string, int) pass.View) []pass.Op {
+			h := v("h", rows*n)
+			return []pass.Op{
+				pass.Fill{To: h, Rows: 1, Cols: rows * n, Value: 1}, pass.Gemm{A: v("x", 0), W: first, C: h, Rows: rows, Epilogue: pass.Residual(1)},
+				pass.Gemm{A: h, W: second, C: v("out", rows*m), Rows: rows},
+			}
+		})
+		prove("some columns again", 2, func(v func(string, int) pass.View) []pass.Op {
+			h := v("h", rows*n)
+			return []pass.Op{
+				pass.Gemm{A: v("x", 0), W: dual, C: h, Rows: rows, Columns: pass.Span{From: 8, To: n + 8}},
+				pass.Gemm{A: h, W: second, C: v("out", rows*m), Rows: rows},
+			}
+		})
+		prove("another reader", 2, func(v func(string, int) pass.View) []pass.Op {
+			h := v("h", rows*n)
+			return []pass.Op{
+				pass.Gemm{A: v("x", 0), W: first, C: h, Rows: rows}, pass.Gemm{A: h, W: second, C: v("out", rows*m), Rows: rows},
+				pass.Scale{X: h, Y: v("x", 0), Rows: 1, Cols: rows * k, Factor: 2},
+			}
+		})
+		prove("a reader that does not round", 2, func(v func(string, int) pass.View) []pass.Op {
+			h := v("h", rows*n)
+			return []pass.Op{
+				pass.Gemm{A: v("x", 0), W: first, C: h, Rows: rows},
+				pass.Gemm{A: h, W: second, C: v("out", rows*m), Rows: rows, Exact: true},
+			}
+		})
+		prove("parts are read", 3, func(v func(string, int) pass.View) []pass.Op {
+			h := v("h", rows*n)
+			return []pass.Op{
+				pass.Gemm{A: v("x", 0), W: first, C: h, Rows: rows},
+				pass.Gemm{A: h, W: second, C: v("out", rows*m), Rows: rows / 2}, pass.Gemm{A: h.At(rows / 2 * n), W: second, C: v("out", 0).At(rows / 2 * m), Rows: rows / 2},
+			}
+		})
+	}
+}
+
+// proveHalves computes two products, of which the first leaves halves to the second.
+func proveHalves(t *testing.T, dev pass.Device) {
+	t.Helper()
+	const rows, k = 12, 16
+	w, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{cases.Encode("w", pass.F16, cases.Recipe("w", 1, k*k, 0.2, 0), k, k)}})
+	require.NoError(t, err)
+	defer dev.Unload(w)
+	chain{"", pass.Fast, func(v func(string, int) pass.View) []pass.Op {
+		h := v("h", rows*k)
+		return []pass.Op{pass.Gemm{A: v("x", 0), W: w, C: h, Rows: rows}, pass.Gemm{A: h, W: w, C: v("out", rows*k), Rows: rows}}
+	}, rows * k, map[string]int{"tile_prepare": 1}}.prove(t, dev, values("x", "normal", rows, k).Float32s())
+}
+
+// What is not finite reaches what it feeds, and what is finite stays so: rows of zeros, of
+// the largest and the smallest numbers, and of NaN and infinities.
+func TestHalvesOfSpecialValues(t *testing.T) {
+	library(t, 90)
+	const rows, k, n, m = 12, 16, 24, 8
+	dev := emulated(t, drivertest.Hopper(), Config{})
+	defer dev.Close()
+	for i, size := range []float32{1, 1e-30, 1e30, 1} {
+		first := cases.Recipe("w", 1, n*k, size, 0)
+		bias := cases.Recipe("b", 1, n, size, 0)
+		if i == 3 {
+			bias[3] = float32(math.Inf(1))
+		}
+		a, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{cases.Encode("w", pass.F32, first, n, k)}, Bias: bias})
+		require.NoError(t, err)
+		second := cases.Recipe("v", 1, m*n, 0.2, 0)
+		for i := range n {
+			if i != 3 {
+				second[i] = 0.5 // no NaN or infinity hides in zeros
+			}
+		}
+		b, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{cases.Encode("w", pass.F32, second, m, n)}})
+		require.NoError(t, err)
+		x := cases.Recipe("x", 1, rows*k, 1, 0)
+		for i := range k {
+			x[i], x[k+i], x[2*k+i] = 0, x[k+i]*3e38, x[2*k+i]*1e-42
+			x[6*k+i] = first[i] / size // the bound is reached
+		}
+		x[3*k+1], x[4*k+1], x[5*k+1] = float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))
+		for _, e := range []pass.Epilogue{pass.None, pass.ReLU, pass.GELU, pass.Tanh, pass.Sigmoid, pass.Leaky(3)} {
+			h := chain{"", pass.Fast, func(v func(string, int) pass.View) []pass.Op {
+				h := v("h", rows*n)
+				return []pass.Op{
+					pass.Gemm{A: v("x", 0), W: a, C: h, Rows: rows, Epilogue: e}, pass.Gemm{A: h, W: b, C: v("out", rows*m), Rows: rows},
+				}
+			}, rows * m, map[string]int{"tile_prepare": 1}}
+			ses, err := dev.NewSession(pass.SessionConfig{})
+			require.NoError(t, err)
+			got, dump := h.together(t, ses, x)
+			want := h.apart(t, ses, x)
+			require.NoError(t, ses.Close())
+			require.Equal(t, 1, launched(dump, "tile_prepare"), dump)
+			for i := range got {
+				g, w := float64(got[i]), float64(want[i])
+				if math.IsNaN(w) || math.IsInf(w, 0) {
+					require.Equal(t, fmt.Sprint(w), fmt.Sprint(g), "weights of %g, %v, row %d", size, e, i/m)
+				} else {
+					require.InDelta(t, w, g, 1e-6*math.Abs(w)+1e-37, "weights of %g, %v, row %d", size, e, i/m)
+				}
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
@@ -24,6 +25,7 @@ type matrix struct {
 
 	mu       sync.Mutex
 	narrowed *narrowed
+	longest  *float32 // length of the longest row as a vector; nil: not known yet
 }
 
 // narrowed is a matrix as F16, scaled row by row.
@@ -130,10 +132,7 @@ func (m *matrix) halves(ctx context.Context, exact bool) (halves, error) {
 // them.
 func (m *matrix) narrow(ctx context.Context, split bool) (err error) {
 	n := m.narrowed
-	args := kernels.Narrow{
-		Values: kernels.U32(m.values.at), BlockScales: kernels.F16(m.scalesAt(0)),
-		From: int64(m.stride), Stride: int64(roundUp(m.stride, 8)), Rows: uint32(m.rows), Columns: uint32(m.cols),
-	}
+	args := m.narrowing()
 	bytes := 2 * m.rows * roundUp(m.stride, 8)
 	if n == nil {
 		n = &narrowed{}
@@ -156,11 +155,7 @@ func (m *matrix) narrow(ctx context.Context, split bool) (err error) {
 		}
 		args.Low = kernels.F16(low.at)
 	}
-	err = m.d.immediately(ctx, func(c *compiler) error {
-		k := c.call("tile_narrow_" + typeName(m.typ))
-		return run(k, args, grid{m.rows, 1, 1}, 0, pass.Cost{Bytes: float64(bytes)})
-	})
-	if err != nil {
+	if err = m.run(ctx, args); err != nil {
 		low.Free()
 		if m.narrowed == nil {
 			n.free()
@@ -169,6 +164,50 @@ func (m *matrix) narrow(ctx context.Context, split bool) (err error) {
 	}
 	n.low, m.narrowed = low, n
 	return nil
+}
+
+// narrowing returns the parameters of the kernel that goes over the values, without what it
+// is to make.
+func (m *matrix) narrowing() kernels.Narrow {
+	return kernels.Narrow{
+		Values: kernels.U32(m.values.at), BlockScales: kernels.F16(m.scalesAt(0)),
+		From: int64(m.stride), Stride: int64(roundUp(m.stride, 8)), Rows: uint32(m.rows), Columns: uint32(m.cols),
+	}
+}
+
+// run goes over the values at once.
+func (m *matrix) run(ctx context.Context, args kernels.Narrow) error {
+	return m.d.immediately(ctx, func(c *compiler) error {
+		k := c.call("tile_narrow_" + typeName(m.typ))
+		return run(k, args, grid{m.rows, 1, 1}, 0, pass.Cost{Bytes: float64(m.values.bytes)})
+	})
+}
+
+// reach returns the length of the longest row as a vector: the sum of its products with a
+// vector is at most so many times the length of that.
+func (m *matrix) reach(ctx context.Context) (float32, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.longest != nil {
+		return *m.longest, nil
+	}
+	norms, err := m.d.alloc(m.label+" row lengths", 4*m.rows)
+	if err != nil {
+		return 0, err
+	}
+	defer norms.Free()
+	args := m.narrowing()
+	args.Norms = kernels.F32(norms.at)
+	if err := m.run(ctx, args); err != nil {
+		return 0, fmt.Errorf("row lengths of %s: %w", m.label, err)
+	}
+	all := make([]float32, m.rows)
+	if err := m.d.fetch(ctx, float32Bytes(all), norms, 0); err != nil {
+		return 0, fmt.Errorf("row lengths of %s: %w", m.label, err)
+	}
+	longest := slices.Max(all) // none is NaN
+	m.longest = &longest
+	return longest, nil
 }
 
 // typeName returns a type of weights as the names of kernels have it.

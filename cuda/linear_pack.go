@@ -37,6 +37,11 @@ func (p *linearParam) load(ctx context.Context, w pass.LinearWeights) error {
 	values := make([]uint32, 0, p.shape.N+p.shape.Dual)
 	if p.shape.Bias {
 		values = appendBits(values, w.Bias)
+		for _, b := range w.Bias {
+			if size := float32(math.Abs(float64(b))); size <= math.MaxFloat32 { // not NaN
+				p.lift = max(p.lift, size)
+			}
+		}
 	} else {
 		values = values[:p.shape.N]
 	}

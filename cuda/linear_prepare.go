@@ -30,6 +30,7 @@ type preparation struct {
 	channels         int
 	reflect          bool
 	lengths          func(k *call) kernels.Items // lines of each item that there are; nil: all
+	norms            bool                        // lengths of rows as vectors are wanted
 	overlap          bool                        // rows of a product share elements: one scale for an item
 }
 
@@ -68,10 +69,16 @@ func (c *compiler) prepare(p preparation) (prepared, error) {
 		if !c.fast {
 			args.Low = kernels.F16(k.to(out.low))
 		}
+		if out.norms.bytes > 0 {
+			args.Norms = kernels.F32(k.to(out.norms))
+		}
 	}
 	cost := pass.Cost{Bytes: float64(p.items) * float64(out.rows) * float64(out.stride) * 8}
 	if !p.overlap {
 		out.scales = c.temporary(4 * p.items * out.rows)
+		if p.norms {
+			out.norms = c.temporary(4 * p.items * out.rows)
+		}
 		name, rows := "tile_prepare_256", 1
 		if p.channels <= 1536 {
 			name, rows = "tile_prepare_32", 4

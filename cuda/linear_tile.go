@@ -35,7 +35,8 @@ type product struct {
 	out      func(k *call) kernels.View
 	residual func(k *call) kernels.View // nil: none
 	epilogue pass.Epilogue
-	note     string // for Dump; "": nothing to say
+	halves   *boundedRows // out is F16; nil: it is F32
+	note     string       // for Dump; "": nothing to say
 
 	// Rows of an item that count, see kernels.Tile; lengths nil: all.
 	lengths                             func(k *call) kernels.Items
@@ -194,6 +195,10 @@ func (p *product) args(k *call) kernels.Tile {
 // results adds what the launch needs that writes the output.
 func (p *product) results(k *call, a *kernels.Tile) {
 	a.C = p.out(k)
+	if h := p.halves; h != nil {
+		a.Scales, a.Norms = kernels.F32(k.to(h.scales)), kernels.F32(k.from(p.a.norms))
+		a.Reach, a.Lift, a.Most = h.reach, h.lift, h.most
+	}
 	if p.residual != nil {
 		a.Residual = p.residual(k)
 	}

@@ -53,9 +53,16 @@ __device__ void store_halves(const Halves& to, float4 (&v)[Held], uint32_t numbe
 #pragma unroll
 	for (int i = 0; i < Held; i++) {
 		v[i] = rows::within(v[i], (int64_t)cols - 4 * (int64_t)(T::lane() + i * Lanes), 0.0f);
-		peak = tile::peak_of(peak, v[i]);
+		peak = fmaxf(peak, fmaxf(fmaxf(fabsf(v[i].x), fabsf(v[i].y)), fmaxf(fabsf(v[i].z), fabsf(v[i].w))));
 	}
-	const tile::Scale s = tile::scale_of(T::template largest<2>(peak));
+	peak = T::template largest<2>(peak);
+	if (!(peak < infinity())) { // what is not finite does not count
+		peak = 0.0f;
+#pragma unroll
+		for (int i = 0; i < Held; i++) peak = tile::peak_of(peak, v[i]);
+		peak = T::template largest<3>(peak);
+	}
+	const tile::Scale s = tile::scale_of(peak);
 	float4 squares = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
 	for (int i = 0; i < Held; i++) {
@@ -65,8 +72,8 @@ __device__ void store_halves(const Halves& to, float4 (&v)[Held], uint32_t numbe
 	}
 	if (T::lane() == 0) to.Scales[number] = s.inverse;
 	if (to.Norms == nullptr) return;
-	const float length = sqrtf(T::template total<2>(rows::across(squares))) * s.inverse;
-	if (T::lane() == 0) to.Norms[number] = fminf(length, float_of(0x7f7fffffu)); // not NaN either
+	const float sum = T::template total<2>(rows::across(squares));
+	if (T::lane() == 0) to.Norms[number] = tile::norm_of(sum, s);
 }
 
 }  // namespace norms

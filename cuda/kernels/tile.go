@@ -7,7 +7,12 @@ import "fmt"
 //	C[r][j] = epilogue(scales(r, j)·Σₛ Σₖ A[r][s][k]·B[j][s][k] + Residual[r][j] + Bias[j])
 //
 // Operands that are split have low parts, which hold what rounding to F16 left of the
-// values. Row r belongs to item r/ItemRows; within it, r/Width and r%Width are its line
+// values. With Scales C is F16, where rows are scaled by a power of two that brings what no
+// result of them exceeds, Norms[r]·Reach + Lift and Most, into [2¹⁴, 2¹⁵), and Scales gets the
+// inverse; Columns is a multiple of 8 then, nothing is given again, and the epilogue is not in
+// place.
+//
+// Row r belongs to item r/ItemRows; within it, r/Width and r%Width are its line
 // and its place in the line, whose strides are given in elements of A. All strides of A
 // and B and Depth are multiples of 8 elements, and A and B of 16 bytes.
 type Tile struct {
@@ -19,6 +24,8 @@ type Tile struct {
 	Dual                           F32 // biases of the columns from DualFrom on
 	Sums                           F32 // partial sums [Splits][Rows][Columns], without scales
 	C                              View
+	Norms                          F32  // lengths of the rows of A as vectors, if Scales is not nil
+	Scales                         F32  // nil: C is F32
 	Residual                       View // P nil: none
 	Lengths                        Items
 	AItem, ALine, AStep, ASegment  int64
@@ -37,6 +44,8 @@ type Tile struct {
 	LengthAdd                int32
 	LengthStride, LengthFrom uint32
 	Epilogue                 Epilogue
+	Reach, Lift, Most        float32
+	_                        uint32
 }
 
 // A Prepare makes the left operand of a [Tile]: rows of F32 become rows of F16, scaled by
@@ -48,6 +57,7 @@ type Prepare struct {
 	X              View
 	High, Low      F16 // [Items][Lines·Width][Stride]; Low nil: only rounded values
 	Scales         F32 // inverse scale of each row, or of each item
+	Norms          F32 // lengths of rows as vectors; nil: not wanted
 	Peaks          F32 // largest magnitudes [Items][Parts], if the scale is an item's
 	Lengths        Items
 	Top, Left      int64
@@ -64,7 +74,7 @@ type Prepare struct {
 type Halves struct {
 	High, Low F16   // [rows][Stride]; High nil: not wanted; Low nil: only rounded values
 	Scales    F32   // inverse scale of each row
-	Norms     F32   // length of each row as a vector, or a little more; nil: not wanted
+	Norms     F32   // length of each row as a vector; nil: not wanted
 	Stride    int64 // of rows, in elements; a multiple of 8
 }
 
@@ -76,6 +86,7 @@ type Narrow struct {
 	High          F16 // [Rows][Stride]; nil: it is there, and so are Scales
 	Low           F16 // [Rows][Stride]; nil: only rounded values
 	Scales        F32 // inverse scale of each row
+	Norms         F32 // lengths of rows as vectors; nil: not wanted
 	From, Stride  int64
 	Rows, Columns uint32
 }
@@ -117,6 +128,7 @@ func tileEntries() []Entry {
 		Entry{Name: "tile_prepare_32", Call: "tile::prepare_rows<32>", Args: Prepare{}, Threads: 128},
 		Entry{Name: "tile_prepare_256", Call: "tile::prepare_rows<256>", Args: Prepare{}, Threads: 256},
 		Entry{Name: "tile_narrow_f32", Call: "tile::narrow<FromF32>", Args: Narrow{}, Threads: 256},
+		Entry{Name: "tile_narrow_f16", Call: "tile::narrow<FromF16>", Args: Narrow{}, Threads: 256},
 		Entry{Name: "tile_narrow_bf16", Call: "tile::narrow<FromBF16>", Args: Narrow{}, Threads: 256},
 		Entry{Name: "tile_narrow_q8", Call: "tile::narrow<FromQ8>", Args: Narrow{}, Threads: 256},
 	)

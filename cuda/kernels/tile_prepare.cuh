@@ -59,6 +59,15 @@ __device__ inline float4 take(const float* row, uint32_t column, uint32_t column
 
 __device__ inline bool vectors(const View& x) { return is_aligned(x.P, 16) && x.Row % 4 == 0 && x.Batch % 4 == 0; }
 
+// squares adds the squares of four values to a sum.
+__device__ inline float squares(float sum, float4 v) { return fmaf(v.x, v.x, fmaf(v.y, v.y, fmaf(v.z, v.z, fmaf(v.w, v.w, sum)))); }
+
+__device__ inline float4 times(float4 v, float f) { return {v.x * f, v.y * f, v.z * f, v.w * f}; }
+
+// norm_of returns the length of a row as a vector, from the sum of the squares of its scaled
+// values. It is finite, whatever those are.
+__device__ inline float norm_of(float sum, Scale s) { return fminf(sqrtf(sum) * s.inverse, float_of(0x7f7fffffu)); }
+
 // source returns the row of an item's image in X that a row of the prepared image comes
 // from, or −1 if it is zero.
 __device__ inline int64_t source(const Prepare& a, uint32_t item, uint32_t row) {
@@ -80,6 +89,18 @@ __device__ inline float team_max(float v) {
 	} else {
 		return block_max<Lanes>(v);
 	}
+}
+
+// team_norm returns the length of a row as a vector, from a thread's sum of the squares of its
+// scaled values. It is finite, whatever those are.
+template <int Lanes>
+__device__ inline float team_norm(float sum, Scale s) {
+	if constexpr (Lanes == 32) {
+		sum = warp_sum(sum);
+	} else {
+		sum = block_sum<Lanes>(sum);
+	}
+	return norm_of(sum, s);
 }
 
 // A Spread is a row in the registers of a team of Lanes threads: quads of it, of which most
@@ -117,6 +138,17 @@ struct Spread {
 			all = peak_of(all, quads[i]);
 		}
 		return team_max<Lanes>(all);
+	}
+
+	// squared returns the sum of the squares of this thread's values, scaled.
+	__device__ float squared(uint32_t columns, float factor) const {
+		float sum = 0.0f;
+#pragma unroll
+		for (int i = 0; i < Held; i++) {
+			if (4 * i * Lanes >= columns) break;
+			sum = squares(sum, times(quads[i], factor));
+		}
+		return sum;
 	}
 
 	template <bool Split>
@@ -158,6 +190,9 @@ __device__ void prepare_rows(const Prepare& a) {
 		} else {
 			row.template store<false>(a.High + to, nullptr, columns, a.Stride, s.factor);
 		}
+		if (a.Norms == nullptr) return;
+		const float norm = team_norm<Lanes>(row.squared(columns, s.factor), s);
+		if (lane == 0) a.Norms[number] = norm;
 		return;
 	}
 
@@ -180,6 +215,13 @@ __device__ void prepare_rows(const Prepare& a) {
 	for (uint32_t c = 4 * (lane + Held * Lanes); c < a.Stride; c += 4 * Lanes) {
 		put(a.High, a.Low, to + c, take(x, c, columns, wide), s.factor);
 	}
+	if (a.Norms == nullptr) return;
+	float sum = 0.0f;
+#pragma unroll
+	for (int i = 0; i < Held; i++) sum = squares(sum, times(held[i], s.factor));
+	for (uint32_t c = 4 * (lane + Held * Lanes); c < columns; c += 4 * Lanes) sum = squares(sum, times(take(x, c, columns, wide), s.factor));
+	const float norm = team_norm<Lanes>(sum, s);
+	if (lane == 0) a.Norms[number] = norm;
 }
 
 // peaks finds the largest magnitude of a part of an item: blocks are numbered by item and
@@ -237,9 +279,15 @@ __device__ void narrow(const Narrow& a) {
 	for (uint32_t c = 4 * threadIdx.x; c < a.Columns; c += 1024) peak = peak_of(peak, from.four(c));
 	const Scale s = scale_of(block_max<256>(peak));
 	if (threadIdx.x == 0 && a.High != nullptr) a.Scales[row] = s.inverse;
+	float sum = 0.0f;
 	for (uint32_t c = 4 * threadIdx.x; c < a.Stride; c += 1024) {
-		put(a.High, a.Low, row * a.Stride + c, c < a.From ? from.four(c) : float4{}, s.factor);
+		const float4 v = c < a.From ? from.four(c) : float4{};
+		put(a.High, a.Low, row * a.Stride + c, v, s.factor);
+		sum = squares(sum, times(v, s.factor));
 	}
+	if (a.Norms == nullptr) return;
+	const float norm = team_norm<256>(sum, s);
+	if (threadIdx.x == 0) a.Norms[row] = norm;
 }
 
 }  // namespace tile

@@ -12,6 +12,7 @@ import (
 type WideTile struct {
 	A, ALow, B, BLow TensorMap
 	Tile             Tile
+	_                [8]uint32
 }
 
 // Geometry of wide tiles.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "epilogue.cuh"
+#include "tile_prepare.cuh"
 
 namespace tile {
 
@@ -146,11 +147,34 @@ __device__ inline void store(const Tile& a, const Row& r, const Quad& q, bool ve
 	}
 }
 
+// store_half writes the results for the sums of four columns of a row as F16. What takes more
+// than that is not given, as Tile says.
+__device__ inline void store_half(const Tile& a, const Row& r, const Quad& q, float4 sums) {
+	if (r.c == nullptr || q.column >= a.Columns) return;
+	float v[4] = {sums.x, sums.y, sums.z, sums.w};
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		v[i] = unscale(v[i], r.scale, q.scale[i]) + q.bias[i];
+		if (light(a.Epilogue)) v[i] = apply_light(a.Epilogue, v[i], 0.0f);
+	}
+	if (!light(a.Epilogue)) apply_heavy(a.Epilogue, v, {});
+	const uint32_t number = r.item * a.ItemRows + r.within;
+	const Scale s = scale_of(fminf(fmaf(a.Norms[number], a.Reach, a.Lift), a.Most));
+	half* c = reinterpret_cast<half*>(r.c) + q.column;
+	*reinterpret_cast<uint2*>(c) = {pack_half(v[0] * s.factor, v[1] * s.factor), pack_half(v[2] * s.factor, v[3] * s.factor)};
+	if (q.column == 0) a.Scales[number] = s.inverse;
+}
+
 // store_rows writes the results of the rows first, first + Step and so on below `end`, for
 // four columns. Rows and their sums are given by functions of their number. Several rows
 // wait for memory together.
 template <uint32_t Step, int Several, class RowOf, class SumsOf>
 __device__ inline void store_rows(const Tile& a, const Quad& q, uint32_t first, uint32_t end, RowOf row, SumsOf sums) {
+	if (a.Scales != nullptr) {
+#pragma unroll 1
+		for (uint32_t i = first; i < end; i += Step) store_half(a, row(i), q, sums(i));
+		return;
+	}
 	const bool vectors = quads(a);
 	if (!light(a.Epilogue)) {
 #pragma unroll 1
@@ -184,7 +208,7 @@ __device__ inline void store_rows(const Tile& a, const Quad& q, uint32_t first, 
 // since what a block does once it must also fetch.
 __device__ inline bool plain(const Tile& a, uint32_t column, uint32_t columns) {
 	return (a.Epilogue.Kind == KindNone || a.Epilogue.Kind == KindResidual) && a.Dual == nullptr && a.Residual.P == nullptr &&
-	       a.LengthStride == 0 && column + columns <= a.Columns && is_aligned(a.C.P, 8) && a.C.Row % 2 == 0 && a.C.Batch % 2 == 0;
+	       a.LengthStride == 0 && a.Scales == nullptr && column + columns <= a.Columns && is_aligned(a.C.P, 8) && a.C.Row % 2 == 0 && a.C.Batch % 2 == 0;
 }
 
 // A Line is where a plain row of results goes.
@@ -265,7 +289,9 @@ __device__ inline void sum(const Tile& a) {
 	const Row r = row_of(a, row);
 	const Quad q = quad_of(a, column);
 	const float4 sums = {total[0], total[1], total[2], total[3]}, was = before(a, r, q, quads(a));
-	if (light(a.Epilogue)) {
+	if (a.Scales != nullptr) {
+		store_half(a, r, q, sums);
+	} else if (light(a.Epilogue)) {
 		store<true>(a, r, q, quads(a), sums, was);
 	} else {
 		store<false>(a, r, q, quads(a), sums, was);
