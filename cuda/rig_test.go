@@ -87,7 +87,15 @@ func tryEmulated(t testing.TB, gpu drivertest.Profile, cfg Config) (pass.Device,
 			cfg.Profile.SMs = gpu.SMs
 		}
 		cfg.Profile.Capability, cfg.Profile.SharedMemory = gpu.Capability, gpu.SharedMemory
-		return Open(context.Background(), cfg)
+		dev, err := Open(context.Background(), cfg)
+		if err == nil && os.Getenv("TANDEM_REQUIRE_IMAGES") == "" {
+			images := dev.(opened).hw.kernels
+			if _, absent := images.archive.Image("move", images.chosen); absent != nil {
+				dev.Close()
+				t.Skipf("SKIPPED: this build has no images for %s; make kernels compiles them", images.chosen.Name)
+			}
+		}
+		return dev, err
 	}
 	gpu.Clock, gpu.MemoryClock = 1, 1 // the emulator's pace, by which runs are divided
 	cfg, err := cfg.resolve()
