@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -76,7 +77,14 @@ func imageWays(shapes []kernels.ConvImageShape, tiles, channels int) []kernels.C
 		}
 		return -s.Columns
 	}
-	slices.SortFunc(shapes, func(a, b kernels.ConvImageShape) int { return rank(a) - rank(b) })
+	// Where there are few blocks, each does better with more warps.
+	few := func(s kernels.ConvImageShape) int {
+		if tiles*ceilDiv(channels, s.Columns) < 264 {
+			return -s.Warps
+		}
+		return s.Warps
+	}
+	slices.SortFunc(shapes, func(a, b kernels.ConvImageShape) int { return cmp.Or(rank(a)-rank(b), few(a)-few(b)) })
 	return shapes
 }
 
@@ -84,7 +92,11 @@ func imageWays(shapes []kernels.ConvImageShape, tiles, channels int) []kernels.C
 func imageNames(shapes []kernels.ConvImageShape) []string {
 	var names []string
 	for _, s := range shapes {
-		names = append(names, fmt.Sprintf("image of %d channels", s.Columns))
+		name := fmt.Sprintf("image of %d channels", s.Columns)
+		if s.Warps > 4 {
+			name += fmt.Sprintf(", %d warps", s.Warps)
+		}
+		names = append(names, name)
 	}
 	return names
 }

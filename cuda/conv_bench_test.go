@@ -134,6 +134,7 @@ func convTimings() []convTiming {
 			return m.conv1d(pass.Conv1D{In: 4, PadLeft: 1, PadRight: 1, Epilogue: pass.ReLU}, 129, 128, 3)
 		}, nil},
 	}
+	images := []string{"image of 64 channels", "image of 64 channels, 8 warps", "image of 32 channels", "image of 32 channels, 8 warps"}
 	for _, batch := range []int{1, 32} {
 		name := func(s string) string { return fmt.Sprintf("%s-b%d", s, batch) }
 		times := 200 / (1 + batch/2)
@@ -151,14 +152,14 @@ func convTimings() []convTiming {
 				return m.conv1d(pass.Conv1D{Batch: batch, In: 1773, Pool: 3}, 60, 60, 5)
 			}, []string{"tiles", "direct"}},
 			convTiming{name("conv2d/stem"), times, image(80, 998, 1, 32, 3, 1, false), nil},
-			convTiming{name("conv2d/c32"), times, image(80, 998, 32, 32, 3, 1, true), nil},
+			convTiming{name("conv2d/c32"), times, image(80, 998, 32, 32, 3, 1, true), images},
 			convTiming{name("conv2d/c32s2"), times, image(80, 998, 32, 64, 3, 2, false), nil},
 			convTiming{name("conv2d/shortcut32"), times, image(80, 998, 32, 64, 1, 2, false), nil},
-			convTiming{name("conv2d/c64"), times, image(40, 499, 64, 64, 3, 1, true), nil},
+			convTiming{name("conv2d/c64"), times, image(40, 499, 64, 64, 3, 1, true), images},
 			convTiming{name("conv2d/c64s2"), times, image(40, 499, 64, 128, 3, 2, false), nil},
-			convTiming{name("conv2d/c128"), times, image(20, 250, 128, 128, 3, 1, true), nil},
+			convTiming{name("conv2d/c128"), times, image(20, 250, 128, 128, 3, 1, true), images},
 			convTiming{name("conv2d/c128s2"), times, image(20, 250, 128, 256, 3, 2, false), nil},
-			convTiming{name("conv2d/c256"), times, image(10, 125, 256, 256, 3, 1, true), nil},
+			convTiming{name("conv2d/c256"), times, image(10, 125, 256, 256, 3, 1, true), images},
 		)
 	}
 	return all

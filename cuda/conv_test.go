@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,9 +34,11 @@ func TestConvolutionsOnTensorCores(t *testing.T) {
 
 func TestConvolutionsOfImages(t *testing.T) {
 	for way, math := range map[string][]pass.Math{
-		"image of 32 channels":  {pass.Exact},
-		"image of 64 channels":  {pass.Exact, pass.Fast},
-		"image of 128 channels": {pass.Fast},
+		"image of 32 channels":          {pass.Exact},
+		"image of 64 channels":          {pass.Exact, pass.Fast},
+		"image of 128 channels":         {pass.Fast},
+		"image of 64 channels, 8 warps": {pass.Fast},
+		"image of 32 channels, 8 warps": {pass.Fast},
 	} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
@@ -56,16 +59,20 @@ func TestImageWays(t *testing.T) {
 	}
 	for _, c := range []struct {
 		batch, height, width, channels, products int
-		want                                     []string
+		want                                     string
 	}{
-		{1, 80, 998, 32, 1, []string{"image of 32 channels", "image of 64 channels", "image of 128 channels"}},   // no more channels than that
-		{1, 40, 499, 64, 1, []string{"image of 64 channels", "image of 32 channels", "image of 128 channels"}},   // 160 tiles
-		{1, 20, 250, 128, 1, []string{"image of 32 channels", "image of 64 channels", "image of 128 channels"}},  // 40 tiles twice are few
-		{32, 20, 250, 128, 1, []string{"image of 128 channels", "image of 64 channels", "image of 32 channels"}}, // 1,280 tiles
-		{32, 20, 250, 128, 3, []string{"image of 64 channels", "image of 32 channels"}},
+		{1, 80, 998, 32, 1, "32x4 32x8 64x4 64x8 128x4"},   // no more channels than that
+		{1, 40, 499, 64, 1, "64x8 64x4 32x4 32x8 128x4"},   // 160 tiles
+		{1, 20, 250, 128, 1, "32x8 32x4 64x8 64x4 128x4"},  // 40 tiles twice are few
+		{32, 20, 250, 128, 1, "128x4 64x4 64x8 32x4 32x8"}, // 1,280 tiles
+		{32, 20, 250, 128, 3, "64x4 32x4"},
 	} {
 		op := pass.Conv2D{Batch: c.batch, Height: c.height, Width: c.width, Stride: 1, Out: pass.Span{To: c.height}}
-		require.Equal(t, c.want, imageNames(imageWays(shapes(c.products), imageTiles(op), c.channels)), "%+v", c)
+		var got []string
+		for _, s := range imageWays(shapes(c.products), imageTiles(op), c.channels) {
+			got = append(got, fmt.Sprintf("%dx%d", s.Columns, s.Warps))
+		}
+		require.Equal(t, c.want, strings.Join(got, " "), "%+v", c)
 	}
 	// Lines 3 to 8 are of three tiles: tiles begin at multiples of four, wherever a part does.
 	require.Equal(t, 3, imageDown(pass.Conv2D{Out: pass.Span{From: 3, To: 9}}))

@@ -43,12 +43,12 @@ const (
 )
 
 // A ConvImageShape is a kernel of a [ConvImage]: of Size × Size, for so many output channels
-// of a block; Products 1: of rounded operands, 3: of split ones.
-type ConvImageShape struct{ Size, Stride, Columns, Products int }
+// of a block of so many warps; Products 1: of rounded operands, 3: of split ones.
+type ConvImageShape struct{ Size, Stride, Columns, Products, Warps int }
 
 // Name returns the name of the kernel.
 func (s ConvImageShape) Name() string {
-	return fmt.Sprintf("conv2d_image_%ds%d_%d_%d", s.Size, s.Stride, s.Columns, s.Products)
+	return fmt.Sprintf("conv2d_image_%ds%d_%d_%dx%d", s.Size, s.Stride, s.Columns, s.Products, s.Warps)
 }
 
 // Shared returns the shared memory of a block: the pixels that a tile reads as F32 and as
@@ -66,14 +66,17 @@ func (s ConvImageShape) Shared() int {
 	if s.Products == 3 {
 		parts, ring = 2, 4
 	}
+	if s.Warps > 4 {
+		ring = 2 * s.Size * s.Size
+	}
 	return depth * (4*pixels + 2*parts*(pixels+ring*s.Columns))
 }
 
 // ConvImageShapes are those that there are. With split operands the sums of 128 channels do
 // not fit a thread's registers.
 func ConvImageShapes() []ConvImageShape {
-	all := []ConvImageShape{{Size: 3, Stride: 1, Columns: 128, Products: 1}}
-	for _, s := range []ConvImageShape{{Size: 3, Stride: 1}, {Size: 3, Stride: 2}, {Size: 1, Stride: 2}} {
+	all := []ConvImageShape{{3, 1, 128, 1, 4}, {3, 1, 32, 1, 8}, {3, 1, 64, 1, 8}}
+	for _, s := range []ConvImageShape{{Size: 3, Stride: 1, Warps: 4}, {Size: 3, Stride: 2, Warps: 4}, {Size: 1, Stride: 2, Warps: 4}} {
 		for _, s.Columns = range []int{32, 64} {
 			for _, s.Products = range []int{1, 3} {
 				all = append(all, s)
@@ -87,13 +90,13 @@ func imageEntries() []Entry {
 	var all []Entry
 	for _, s := range ConvImageShapes() {
 		resident := 4
-		if s.Products > 1 || s.Columns > 64 {
+		if s.Products > 1 || s.Columns > 64 || s.Warps > 4 {
 			resident = 2
 		}
 		all = append(all, Entry{
-			Name: s.Name(), Call: fmt.Sprintf("conv2d::image<%d, %d, %d, %d>", s.Size, s.Stride, s.Columns, s.Products), Args: ConvImage{},
-			Threads: 128, Resident: resident, Shared: s.Shared(),
-			Tile: [3]int{ConvImageLines * ConvImageWidth, s.Columns, 0}, From: 80,
+			Name: s.Name(), Call: fmt.Sprintf("conv2d::image<%d, %d, %d, %d, %d>", s.Size, s.Stride, s.Columns, s.Products, s.Warps), Args: ConvImage{},
+			Threads: 32 * s.Warps, Resident: resident, Shared: s.Shared(),
+			Tile: [3]int{ConvImageLines * ConvImageWidth, s.Columns, 0}, From: 80, Waits: true,
 		})
 	}
 	return all

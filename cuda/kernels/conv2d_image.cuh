@@ -1,6 +1,8 @@
 // Conv2D on tensor cores, from the image as it is.
 //
-// A block computes four lines of 32 pixels × Columns channels, and a warp one of the lines.
+// A block computes four lines of 32 pixels × Columns channels, and a warp one of the lines,
+// or half of its channels. The more warps, the more of its latencies are hidden; then a block
+// has the weights of all taps at once, which spares it barriers.
 // The input is taken Depth channels at a time: the pixels of the tile and around it are
 // copied to shared memory and become F16 there, which all taps read at different places. So
 // the image is read once and no operand is prepared in memory.
@@ -20,9 +22,10 @@ namespace conv2d {
 // Bits of the word Vectors.
 constexpr uint32_t VectorX = 1, VectorY = 2;
 
-template <int Size, int Stride, int Columns, int Products>
+template <int Size, int Stride, int Columns, int Products, int Warps>
 struct Image {
-	static constexpr int Lines = 4, Width = 32, Threads = 128;
+	static constexpr int Lines = 4, Width = 32, Threads = 32 * Warps, Shares = Warps / Lines;
+	static constexpr bool Whole = Shares > 1;  // weights of all taps are there at once
 	// Pixels that a tile reads. Of kernels of one pixel those that stride leaves out are not
 	// among them; else their even and odd columns lie apart, so that what the pixels of a line
 	// need of a tap follows each other.
@@ -31,9 +34,9 @@ struct Image {
 	static constexpr int Down = (Lines - 1) * Stride / Step + Size, Across = (Width - 1) * Stride / Step + Size;
 	static constexpr int Pixels = Down * Across, Even = (Across + 1) / 2;
 	static constexpr int Depth = Apart ? 16 : 32, Quads = Depth / 4, Eights = Depth / 8, Taps = Size * Size;
-	static constexpr int Parts = Products == 3 ? 2 : 1, Ring = Products == 3 ? 4 : 3;
+	static constexpr int Parts = Products == 3 ? 2 : 1, Ring = Whole ? 2 * Taps : Products == 3 ? 4 : 3;
 	static constexpr int SizeA = Pixels * Depth, SizeB = Columns * Depth;  // elements of a part
-	static constexpr int M = 2, N = Columns / 8;
+	static constexpr int M = 2, N = Columns / 8 / Shares;
 
 	const ConvImage& a;
 	float* raw;          // [Pixels][Depth]
@@ -92,6 +95,7 @@ struct Image {
 
 	// weigh asks for the weights of a tap of Depth channels.
 	__device__ void weigh(uint32_t step) const {
+		if (step >= ceil_div(a.In, (uint32_t)Depth) * Taps) return;
 		const uint32_t chunk = step / Taps, tap = step % Taps;
 		const uint32_t eight = threadIdx.x % Eights, channel = chunk * Depth + eight * 8;
 		half* to = right + step % Ring * (Parts * SizeB);
@@ -153,8 +157,8 @@ struct Image {
 
 	// add adds the products of a tap.
 	__device__ void add(Sums& total, uint32_t step) const {
-		const uint32_t tap = step % Taps, from = row(warp_id() * (Stride / Step) + tap / Size, tap % Size);
-		const half* b = right + step % Ring * (Parts * SizeB);
+		const uint32_t tap = step % Taps, from = row(warp_id() % Lines * (Stride / Step) + tap / Size, tap % Size);
+		const half* b = right + step % Ring * (Parts * SizeB) + warp_id() / Lines * (N * 8 * Depth);
 		if (Products == 1) {
 #pragma unroll
 			for (int k = 0; k < Depth; k += 16) products(total, left, from, b, k);
@@ -180,15 +184,22 @@ struct Image {
 
 	// run makes the sums and returns what they are to be multiplied by.
 	__device__ float run(Sums& total) const {
-		const uint32_t chunks = ceil_div(a.In, (uint32_t)Depth), steps = chunks * Taps;
+		const uint32_t chunks = ceil_div(a.In, (uint32_t)Depth);
 		tile::Scale scale{};
-		fetch(0);
-		for (uint32_t i = 0; i < Ring - 1; i++) {
-			if (i < steps) weigh(i);
-			copy_commit();
+		constexpr int Ahead = Whole ? Taps : Ring - 1;
+		for (uint32_t i = 0; i < Ahead; i++) {
+			weigh(i);
+			if (!Whole) copy_commit();
 		}
+		wait_dependency();  // nobody writes weights
+		fetch(0);
+		copy_commit();
 		for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-			copy_wait<Ring - 2>();
+			if (Whole || chunk == 0) {
+				copy_wait<0>();
+			} else {
+				copy_wait<Ring - 2>();
+			}
 			__syncthreads();
 			const tile::Scale s = tile::scale_of(peak());
 			if (chunk == 0 || s.factor < scale.factor) {
@@ -206,11 +217,18 @@ struct Image {
 			narrow(scale.factor);
 			__syncthreads();
 			if (chunk + 1 < chunks) fetch(chunk + 1);
+			if (Whole) {
+				for (uint32_t tap = 0; tap < Taps; tap++) weigh((chunk + 1) * Taps + tap);
+				copy_commit();
+#pragma unroll
+				for (uint32_t tap = 0; tap < Taps; tap++) add(total, chunk * Taps + tap);
+				continue;
+			}
 			for (uint32_t tap = 0; tap < Taps; tap++) {
 				const uint32_t step = chunk * Taps + tap;
 				copy_wait<Ring - 2>();
 				__syncthreads();
-				if (step + Ring - 1 < steps) weigh(step + Ring - 1);
+				weigh(step + Ring - 1);
 				copy_commit();
 				add(total, step);
 			}
@@ -220,7 +238,8 @@ struct Image {
 
 	// store finishes the sums: residual, bias, relu.
 	__device__ void store(const Sums& total, float inverse, uint32_t item) const {
-		const uint32_t line = line0 + warp_id(), column = column0 + lane_id() / 4, channel = first + lane_id() % 4 * 2;
+		const uint32_t line = line0 + warp_id() % Lines, column = column0 + lane_id() / 4;
+		const uint32_t channel = first + warp_id() / Lines * (N * 8) + lane_id() % 4 * 2;
 		if (line < a.From || line >= a.To) return;
 		const int64_t pixel = (int64_t)(line - a.From) * a.OutWidth + column;
 		float* const y = a.Y.P + (int64_t)item * a.Y.Batch + pixel * a.Y.Row + channel;
@@ -270,12 +289,12 @@ struct Image {
 
 // image numbers the blocks by groups of channels, then tiles along a line, then lines of
 // tiles, then items.
-template <int Size, int Stride, int Columns, int Products>
+template <int Size, int Stride, int Columns, int Products, int Warps>
 __device__ void image(const ConvImage& a) {
 	const uint32_t bands = ceil_div(a.Columns, (uint32_t)Columns), across = ceil_div(a.OutWidth, 32u);
 	const uint32_t tile = blockIdx.x / bands, line = tile / across;
 	const uint32_t item = line / a.Down;
-	using Block = Image<Size, Stride, Columns, Products>;
+	using Block = Image<Size, Stride, Columns, Products, Warps>;
 	const Block block(a, item, a.From / Block::Lines + line % a.Down, tile % across, blockIdx.x % bands);
 	typename Block::Sums total = {};
 	const float inverse = block.run(total);
