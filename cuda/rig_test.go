@@ -61,6 +61,7 @@ func compiled(t testing.TB, capability int) *emulate.Library {
 func emulatedDriver(t testing.TB, gpu drivertest.Profile) hostDriver {
 	lib := compiled(t, gpu.Capability)
 	return hostDriver{drivertest.New(drivertest.Config{
+		Path:    "emulator",
 		Devices: []drivertest.Profile{gpu},
 		Kernel: func(name string, l driver.Launch) error {
 			return lib.Launch(name, emulate.Launch{Grid: l.Grid, Block: l.Block, Shared: l.Shared, Cooperative: l.Cooperative, Args: l.Args})

@@ -10,6 +10,8 @@ type Config struct {
 	None bool
 	// Version of CUDA; 0: 13000.
 	Version int
+	// Path of the library; empty: "drivertest".
+	Path string
 	// Lazy makes the work of a stream wait: each Query or QueryEvent does one piece of
 	// it, Synchronize all. Otherwise work is done where it is asked for.
 	Lazy bool

@@ -5,7 +5,12 @@ import (
 )
 
 // Path implements driver.Driver.
-func (d *Driver) Path() string { return "drivertest" }
+func (d *Driver) Path() string {
+	if d.config.Path != "" {
+		return d.config.Path
+	}
+	return "drivertest"
+}
 
 // Version implements driver.Driver.
 func (d *Driver) Version() (int, error) {
