@@ -35,6 +35,8 @@ func gemmTimings() []gemmTiming {
 		{1500, 5120, 1280, pass.F16, pass.Fast, fast},
 		{1500, 384, 1536, pass.F16, pass.Fast, fast},
 		{1500, 1536, 384, pass.F16, pass.Fast, append(fast, "64x64")},
+		{1500, 1280, 1280, pass.F16, pass.Fast, fast},
+		{512, 512, 512, pass.F16, pass.Fast, []string{"wide 128x64", "64x64"}},
 		{1500, 1280, 5120, pass.Q8_0, pass.Fast, nil},
 		{1500, 1280, 5120, pass.F32, pass.Exact, exact},
 		{1500, 384, 1536, pass.F32, pass.Exact, exact},

@@ -184,9 +184,9 @@ struct Wide {
 	}
 
 	// write writes the next piece, if there is one.
-	__device__ void write(const Tile& a, Results& r, const Quad& q) {
+	__device__ void write(const Tile& a, Results& r, const Quad& q, bool now = true) {
 		const uint32_t piece = r.next;
-		if (piece >= Pieces) return;
+		if (piece >= Pieces || !now) return;
 		r.next = piece + 1;
 		const uint32_t column = r.place.column + piece * PieceColumns, first = r.place.row + warp() * PieceRows;
 		if (column >= a.Columns) return;
@@ -262,7 +262,8 @@ struct Wide {
 			const Quad q = quad_of(a, columnOf(last));
 			wgmma_wait<1>();
 			if (k > 0) leave(slot.before());
-			write(a, last, q);
+			// Where sums are long enough, the warpgroups take turns, so that one multiplies.
+			write(a, last, q, a.Depth < 2 * Pieces * Depth || (k / Depth + half64) % 2 == 0);
 		}
 		wgmma_wait<0>();
 		wgmma_keep(sum);
@@ -320,9 +321,12 @@ struct Wide {
 			cluster_reach();
 			cluster_wait();
 		}
+		// What a multiprocessor has for each thread of a block, moved to those that multiply.
+		constexpr int Less = 24, More = 240;
+		static_assert(128 * Less + Warps * 32 * More <= 65536 / (128 + Warps * 32) / 8 * 8 * (128 + Warps * 32), "registers of a block");
 		const uint32_t group = threadIdx.x / 128;
 		if (group == 0) {
-			registers_less<24>();
+			registers_less<Less>();
 			if (warp_id() == 0 && elected()) produce(w);
 			if (warp_id() == 1) {
 				wait_dependency();  // which may empty the cache
@@ -331,14 +335,13 @@ struct Wide {
 			__syncwarp();
 			if constexpr (Blocks > 1) cluster_reach();
 		} else {
-			registers_more<240>();
+			registers_more<More>();
 			wait_dependency();
-			const uint32_t tiles = counts[0];
 			Slot slot;
 			Results last;
 			for (uint32_t tile = blockIdx.x / Blocks;; tile += gridDim.x / Blocks) {
 				float sum[Sums];
-				if (tile < tiles) {
+				if (tile < counts[0]) {
 					if constexpr (Products == 1) {
 						rounded(a, sum, group - 1, slot, last);
 					} else {
@@ -346,9 +349,9 @@ struct Wide {
 					}
 				}
 				// Another block that is still at work needs the barriers, and no more.
-				if (Blocks > 1 && tile >= tiles) cluster_reach();
+				if (Blocks > 1 && tile >= counts[0]) cluster_reach();
 				finish(a, last);
-				if (tile >= tiles) break;
+				if (tile >= counts[0]) break;
 				keep(a, last, placeOf(a, tile), sum);
 			}
 		}
