@@ -81,8 +81,8 @@ __device__ inline Power block_power(float largest) {
 }
 
 // pack_block makes one block. All threads of the thread block take part.
-template <typename T, int D, bool Exact, bool Values, bool Turned, bool Usual>
-__device__ inline void pack_block(const Source<T>& s, half* to, float* factor) {
+template <typename T, int D, bool Exact, bool Turned, bool Usual>
+__device__ inline void pack_block(const Source<T>& s, bool values, half* to, float* factor) {
 	using Chunk = Chunks<T, D, Turned>;
 	constexpr int Each = Chunk::Count / PackThreads;
 	float v[Each][8], most = 0.0f;
@@ -94,17 +94,17 @@ __device__ inline void pack_block(const Source<T>& s, half* to, float* factor) {
 #pragma unroll
 		for (int e = 0; e < 8; e++) {
 			most = fmaxf(most, magnitude(v[i][e]));
-			if (Values && !finite(v[i][e])) odd = true;
+			odd |= !finite(v[i][e]);
 		}
 	}
 	most = block_max<PackThreads>(most);
-	if (Values) odd = __syncthreads_or(odd);
+	if (values) odd = __syncthreads_or(odd);
 	const Power scale = block_power<Usual>(most);
-	if (threadIdx.x == 0) *factor = odd ? -fmaxf(scale.down, 0x1p-126f) : scale.down;
+	if (threadIdx.x == 0) *factor = values && odd ? -fmaxf(scale.down, 0x1p-126f) : scale.down;
 #pragma unroll
 	for (int i = 0; i < Each; i++) {
 #pragma unroll
-		for (int e = 0; e < 8; e++) v[i][e] = Values && !finite(v[i][e]) ? 0.0f : v[i][e] * scale.up;
+		for (int e = 0; e < 8; e++) v[i][e] = values && !finite(v[i][e]) ? 0.0f : v[i][e] * scale.up;
 		half* p = to + Chunk(threadIdx.x + i * PackThreads).place();
 		store_halves(p, v[i]);
 		if (Exact) {
@@ -127,17 +127,18 @@ __device__ void pack(const AttentionPack& a) {
 	const uint32_t keys = keys_of(a, item);
 	if (block / 2 * 2 * BlockRows >= keys) return;
 	const int64_t place = static_cast<int64_t>(at) * BlockRows * D * (Exact ? 2 : 1);
-	Source<T> s = {nullptr, 0, block * BlockRows, keys, static_cast<int>(a.Dim), false};
-	if (blockIdx.x % 2 == 0) {
-		s.P = reinterpret_cast<const T*>(a.K) + item * a.KItem + head * a.KHead;
-		s.Row = a.KRow;
-		s.Vectors = quads_aligned(reinterpret_cast<const T*>(a.K), a.KRow, a.KHead, a.KItem);
-		pack_block<T, D, Exact, false, false, Rows>(s, a.Keys + place, a.KeyFactors + at);
+	const bool values = blockIdx.x % 2 != 0;
+	const auto source = [&](const uint32_t* p, int64_t row, int64_t of_head, int64_t of_item) -> Source<T> {
+		const T* from = reinterpret_cast<const T*>(p);
+		return {from + item * of_item + head * of_head, row, block * BlockRows, keys, static_cast<int>(a.Dim), quads_aligned(from, row, of_head, of_item)};
+	};
+	if constexpr (Rows) {  // one copy of the code, so that it takes few registers
+		const Source<T> s = source(values ? a.V : a.K, values ? a.VRow : a.KRow, values ? a.VHead : a.KHead, values ? a.VItem : a.KItem);
+		pack_block<T, D, Exact, false, true>(s, values, (values ? a.Values : a.Keys) + place, (values ? a.ValueFactors : a.KeyFactors) + at);
+	} else if (values) {
+		pack_block<T, D, Exact, true, false>(source(a.V, a.VRow, a.VHead, a.VItem), true, a.Values + place, a.ValueFactors + at);
 	} else {
-		s.P = reinterpret_cast<const T*>(a.V) + item * a.VItem + head * a.VHead;
-		s.Row = a.VRow;
-		if (Rows) s.Vectors = quads_aligned(reinterpret_cast<const T*>(a.V), a.VRow, a.VHead, a.VItem);
-		pack_block<T, D, Exact, true, !Rows, Rows>(s, a.Values + place, a.ValueFactors + at);
+		pack_block<T, D, Exact, false, false>(source(a.K, a.KRow, a.KHead, a.KItem), false, a.Keys + place, a.KeyFactors + at);
 	}
 }
 
@@ -152,7 +153,7 @@ __device__ void positions(const AttentionPositions& a) {
 	    BlockRows * static_cast<int64_t>(block) - BlockRows / 2 * static_cast<int64_t>(a.Blocks) + keys - 1, 2 * keys - 1,
 	    static_cast<int>(a.Dim), quads_aligned(a.P.P, a.P.Row, 0, 0)};
 	const int64_t place = static_cast<int64_t>(blockIdx.x) * BlockRows * D * (Exact ? 2 : 1);
-	pack_block<float, D, Exact, false, false, Usual>(s, a.Packed + place, a.Factors + blockIdx.x);
+	pack_block<float, D, Exact, false, Usual>(s, false, a.Packed + place, a.Factors + blockIdx.x);
 }
 
 }  // namespace attention

@@ -8,7 +8,7 @@ type flashWide struct {
 	turns       bool // the warpgroups begin products in turn
 }
 
-var flashWides = []flashWide{{64, 3, false}, {64, 3, true}, {128, 2, false}, {128, 2, true}}
+var flashWides = []flashWide{{64, 3, false}, {64, 3, true}, {128, 3, false}, {128, 3, true}}
 
 // WideFor returns the kernel of warpgroups for heads of at most dim dimensions, 64 or 128;
 // for other dimensions it has no name.
@@ -23,7 +23,7 @@ func WideFor(dim int, turns bool) Entry {
 
 // WideRelativeFor is WideFor with relative positions.
 func WideRelativeFor(dim int) Entry {
-	const groups, stages, slots = 2, 2, 5
+	const groups, stages, slots = 2, 2, 4
 	if dim > 128 {
 		return Entry{}
 	}

@@ -13,7 +13,7 @@ namespace attention {
 template <int D>
 struct RelativeTile {
 	static constexpr int Groups = 2, Rows = 64 * Groups, Keys = BlockRows, Blocks = 1, Block = BlockRows * D;
-	static constexpr int Panel = BlockRows * 64, Stages = 2, Slots = 5;
+	static constexpr int Panel = BlockRows * 64, Stages = 2, Slots = 4;
 	static constexpr uint32_t Threads = 128 * Groups + 32;  // that meet at the end of a walk
 	static constexpr bool Twofold = false, Relative = true;
 	// A row of a warp's band: odd, so that pairs along the diagonal are aligned, and 25 more
@@ -29,19 +29,15 @@ struct RelativeTile {
 		uint32_t again;  // not all numbers were usual
 	};
 
-	// A Turn is where the walk over steps is among Size places.
-	template <int Size>
-	struct Turn {
-		uint32_t stage = 0, parity = 0;
-		__device__ void next() {
-			if (++stage == Size) stage = 0, parity ^= 1;
-		}
-	};
+	// A Walk counts steps and blocks of positions, over both walks if there are two: the
+	// numbers say the place, and the parity of its phase.
 	struct Walk {
-		Turn<Stages> step;
-		Turn<Slots> position;
-		bool first_step = true, first_position = true;
+		uint32_t step = 0, position = 0;
 	};
+	static __device__ uint32_t stage_of(uint32_t step) { return step % Stages; }
+	static __device__ uint32_t slot_of(uint32_t position) { return position % Slots; }
+	static __device__ uint32_t step_parity(uint32_t step) { return step / Stages % 2; }
+	static __device__ uint32_t slot_parity(uint32_t position) { return position / Slots % 2; }
 
 	static __device__ half* keys() { return dynamic_shared<half>(); }
 	static __device__ half* values() { return keys() + Stages * Block; }
@@ -87,20 +83,18 @@ struct RelativeTile {
 		const half *k = slab.a.Keys + from, *v = slab.a.Values + from;
 		const half* p = slab.a.Positions + (static_cast<int64_t>(slab.head) * 2 * slab.a.Blocks + stretch(slab, first, start)) * Block;
 		const auto position = [&] {
-			const uint32_t i = w.position.stage;
-			fetch_one(positions() + i * Block, p, &b.positions[i], &b.positions_free[i], w.first_position, w.position.parity);
+			const uint32_t i = slot_of(w.position);
+			fetch_one(positions() + i * Block, p, &b.positions[i], &b.positions_free[i], w.position < Slots, slot_parity(w.position));
 			p += Block;
-			w.position.next();
-			if (w.position.stage == 0) w.first_position = false;
+			w.position++;
 		};
 		if (steps > 0) position(), position();
 		for (int i = 0; i < steps; i++, k += Block, v += Block) {
-			const uint32_t at = w.step.stage;
+			const uint32_t at = stage_of(w.step), parity = step_parity(w.step);
 			position();
-			fetch_one(keys() + at * Block, k, &b.keys[at], &b.keys_free[at], w.first_step, w.step.parity);
-			fetch_one(values() + at * Block, v, &b.values[at], &b.values_free[at], w.first_step, w.step.parity);
-			w.step.next();
-			if (w.step.stage == 0) w.first_step = false;
+			fetch_one(keys() + at * Block, k, &b.keys[at], &b.keys_free[at], w.step < Stages, parity);
+			fetch_one(values() + at * Block, v, &b.values[at], &b.values_free[at], w.step < Stages, parity);
+			w.step++;
 		}
 	}
 
@@ -168,12 +162,9 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 	typename T::Scores s;
 	typename T::Operands p;
 	float half_band[BlockRows / 2];
-	auto low = walk.position;
-	auto step = walk.step, before = step;
-	if (group == 0) low.next();
-	auto high = low;
-	high.next();
-	mbarrier_wait(&barriers.positions[low.stage], low.parity);
+	uint32_t step = walk.step, position = walk.position;  // that all are done with after the step
+	const uint32_t ahead = 1 - group;
+	mbarrier_wait(&barriers.positions[T::slot_of(position + ahead)], T::slot_parity(position + ahead));
 	if (group == 1 && steps > 1) barrier_arrive(1, 256);
 
 	const auto keep = [&](int i, int which) {
@@ -198,27 +189,20 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 		weights.take(i);
 		weights.weigh(s, p, done);
 	};
-	const auto advance = [&] {
-		if (lane_id() == 0) mbarrier_arrive(&barriers.positions_free[walk.position.stage]);
-		walk.position.next();
-		low = high;
-		high.next();
-		before = step;
-		step.next();
-	};
-
 	for (int i = 0; i < steps; i++) {
-		mbarrier_wait(&barriers.positions[high.stage], high.parity);
-		mbarrier_wait(&barriers.keys[step.stage], step.parity);
+		const uint32_t stage = T::stage_of(step), before = T::stage_of(step - 1);
+		const uint32_t low = T::slot_of(position + ahead), high = T::slot_of(position + ahead + 1);
+		mbarrier_wait(&barriers.positions[high], T::slot_parity(position + ahead + 1));
+		mbarrier_wait(&barriers.keys[stage], T::step_parity(step));
 		if (i > 0) {
-			mbarrier_wait(&barriers.values[before.stage], before.parity);
+			mbarrier_wait(&barriers.values[before], T::step_parity(step - 1));
 			barrier_sync(1 + group, 256);
 		}
 		wgmma_fence();
-		T::multiply(half_band, q2, T::positions() + low.stage * T::Block);
-		T::multiply(s[0], q, T::keys() + step.stage * T::Block);
+		T::multiply(half_band, q2, T::positions() + low * T::Block);
+		T::multiply(s[0], q, T::keys() + stage * T::Block);
 		if (i > 0) {
-			T::weigh(o, p, before.stage);
+			T::weigh(o, p, before);
 			wgmma_wait<2>();
 		} else {
 			wgmma_wait<1>();
@@ -226,13 +210,13 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 		wgmma_keep(half_band);
 		keep(i, 0);
 		wgmma_fence();
-		T::multiply(half_band, q2, T::positions() + high.stage * T::Block);
+		T::multiply(half_band, q2, T::positions() + high * T::Block);
 		if (i > 0 && !(group == 1 && i == steps - 1)) barrier_arrive(2 - group, 256);
 		wgmma_wait<0>();
 		wgmma_keep(half_band), wgmma_keep(s[0]), wgmma_keep(o);
 		if (lane_id() == 0) {
-			mbarrier_arrive(&barriers.keys_free[step.stage]);
-			if (i > 0) mbarrier_arrive(&barriers.values_free[before.stage]);
+			mbarrier_arrive(&barriers.keys_free[stage]);
+			if (i > 0) mbarrier_arrive(&barriers.values_free[before]);
 		}
 		keep(i, 1);
 		soften(i, [] {});
@@ -240,19 +224,21 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 #pragma unroll
 			for (int k = 0; k < D / 2; k++) o[k] *= weights.fade[k / 2 % 2];
 		}
-		advance();
+		if (lane_id() == 0) mbarrier_arrive(&barriers.positions_free[T::slot_of(position)]);
+		step++, position++;
 	}
-	mbarrier_wait(&barriers.values[before.stage], before.parity);
+	const uint32_t last = T::stage_of(step - 1);
+	mbarrier_wait(&barriers.values[last], T::step_parity(step - 1));
 	wgmma_fence();
-	T::weigh(o, p, before.stage);
+	T::weigh(o, p, last);
 	wgmma_wait<0>();
 	wgmma_keep(o);
-	if (lane_id() == 0) mbarrier_arrive(&barriers.values_free[before.stage]);
-	for (int i = 0; i < 2; i++) {  // blocks of positions more than there are steps
-		if (lane_id() == 0) mbarrier_arrive(&barriers.positions_free[walk.position.stage]);
-		walk.position.next();
+	if (lane_id() == 0) mbarrier_arrive(&barriers.values_free[last]);
+	for (int i = 0; i < 2; i++, position++) {  // blocks of positions more than there are steps
+		if (lane_id() == 0) mbarrier_arrive(&barriers.positions_free[T::slot_of(position)]);
 	}
 	walk.step = step;
+	walk.position = position;
 }
 
 }  // namespace attention
