@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tandem-gpu/tandem/model/internal/windows"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -88,8 +89,8 @@ func (s *Stream) feed(ctx context.Context, samples []float32, done func(chunks i
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
-	if i := notFinite(samples); i >= 0 {
-		return nil, fmt.Errorf("silero: sample %d: want a finite value, given %v: %w", i, samples[i], pass.ErrInvalid)
+	if err := windows.Finite("sample", samples); err != nil {
+		return nil, fmt.Errorf("silero: %w", err)
 	}
 	for len(samples) > 0 {
 		waiting := len(s.samples) - contextSamples
