@@ -54,7 +54,7 @@ func gemmTimings() []gemmTiming {
 }
 
 // BenchmarkGemm times products on the GPU: many in one graph, each of which waits for the
-// one before, with what prepares their operands; and their kernels one by one. Operands
+// one before, of rows that are prepared once for all; and their kernels one by one. Operands
 // are random, since a card is quicker with zeros.
 func BenchmarkGemm(b *testing.B) {
 	if !onDevice() {
@@ -139,5 +139,96 @@ func (g gemmTiming) kernels(b *testing.B) {
 	for name, t := range times {
 		sort.Float64s(t)
 		b.ReportMetric(t[len(t)/2]*1e6, name+"-us")
+	}
+}
+
+// BenchmarkFeedForward times the feed-forward part of a large Whisper, x += W₂·gelu(W₁·norm(x)),
+// whose norm and first product leave halves to the product behind them: if what is between
+// them are temporaries. If it is state, it is F32.
+func BenchmarkFeedForward(b *testing.B) {
+	if !onDevice() {
+		b.Skip("measures a GPU: TANDEM_DEVICES=cuda")
+	}
+	const rows, width, hidden, times = 1500, 1280, 5120, 50
+	ctx := context.Background()
+	record := func(b *testing.B, cfg Config, halves bool, math pass.Math) pass.Recording {
+		dev, err := Open(ctx, cfg)
+		require.NoError(b, err)
+		b.Cleanup(func() { dev.Close() })
+		load := func(w pass.Weights) pass.Param {
+			p, err := dev.Load(ctx, w)
+			require.NoError(b, err)
+			return p
+		}
+		linear := func(n, k int) pass.Param {
+			return load(pass.LinearWeights{
+				Parts: []pass.Tensor{cases.Encode("w", pass.F16, cases.Recipe("w", uint64(n), n*k, 0.02, 0), n, k)}, Bias: make([]float32, n)})
+		}
+		norm := load(pass.NormWeights{Gain: cases.Recipe("g", 1, width, 0.1, 1), Bias: make([]float32, width)})
+		up, down := linear(hidden, width), linear(width, hidden)
+		s, err := dev.NewSession(pass.SessionConfig{})
+		require.NoError(b, err)
+		state := func(n int) pass.View {
+			x, err := s.Alloc(pass.F32, n)
+			require.NoError(b, err)
+			return x.View()
+		}
+		x := state(rows * width)
+		require.NoError(b, s.Write(ctx, x, cases.Recipe("x", 1, rows*width, 1, 0)))
+		rec, err := s.Record(ctx, pass.RecordOptions{Math: math}, func(p pass.Pass) {
+			between := state
+			if halves {
+				between = func(n int) pass.View { return p.Temp(pass.F32, n).View() }
+			}
+			y, h := between(rows*width), between(rows*hidden)
+			for range times {
+				p.Do(
+					pass.LayerNorm{X: x, W: norm, Y: y, Rows: rows, Cols: width},
+					pass.Gemm{A: y, W: up, C: h, Rows: rows, Epilogue: pass.GELU},
+					pass.Gemm{A: h, W: down, C: x, Rows: rows, Epilogue: pass.Residual(0.01)},
+				)
+			}
+		})
+		require.NoError(b, err)
+		for range 5 { // an idle card runs slowly
+			_, err := rec.Run(ctx)
+			require.NoError(b, err)
+		}
+		return rec
+	}
+	for _, math := range []pass.Math{pass.Fast, pass.Exact} {
+		for name, halves := range map[string]bool{"halves": true, "f32": false} {
+			b.Run(fmt.Sprintf("%v/%s", math, name), func(b *testing.B) {
+				rec := record(b, Config{}, halves, math)
+				for b.Loop() {
+					_, err := rec.Run(ctx)
+					require.NoError(b, err)
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(b.Elapsed().Seconds()/float64(b.N*times)*1e6, "us")
+			})
+			b.Run(fmt.Sprintf("%v/%s/kernels", math, name), func(b *testing.B) {
+				type place struct {
+					number int // of three ops
+					kernel string
+				}
+				spent := map[place][]float64{}
+				rec := record(b, Config{Trace: func(t Trace) {
+					for i, span := range t.Spans {
+						at := place{i % (len(t.Spans) / times), span.Kernel}
+						spent[at] = append(spent[at], span.Seconds)
+					}
+				}}, halves, math)
+				for b.Loop() {
+					_, err := rec.Run(ctx)
+					require.NoError(b, err)
+				}
+				b.ReportMetric(0, "ns/op")
+				for at, all := range spent {
+					sort.Float64s(all)
+					b.ReportMetric(all[len(all)/2]*1e6, fmt.Sprintf("%d-%s-us", at.number, at.kernel))
+				}
+			})
+		}
 	}
 }

@@ -78,6 +78,13 @@ with torch.no_grad():
     for n, k in ((1280, 1280), (51865, 1280)):
         x, w = data(1, k, dtype=torch.half), data(n, k, dtype=torch.half)
         report(f'matvec {n}x{k} fp16', [lambda: F.linear(x, w), lambda: x @ w.t()], 0, 2 * n * k)
+    for label, dtype in (('fp16', torch.half), ('fp32', torch.float32)):
+        x, g = data(1500, 1280, dtype=dtype), data(1280, dtype=dtype)
+        up, down, b1, b2 = data(5120, 1280, dtype=dtype) * 0.02, data(1280, 5120, dtype=dtype) * 0.02, data(5120, dtype=dtype), data(1280, dtype=dtype)
+
+        def forward():
+            return x + F.linear(F.gelu(F.linear(F.layer_norm(x, (1280,), g, g), up, b1)), down, b2)
+        report(f'feed forward 1500x1280x5120 {label}', [forward, torch.compile(forward)], 4 * 1500 * 1280 * 5120)
     for batch, heads, frames, dim in ((1, 20, 1500, 64), (4, 16, 4096, 64), (1, 16, 16384, 128)):
         q, k, v = (data(batch, heads, frames, dim, dtype=torch.half) for _ in range(3))
 
