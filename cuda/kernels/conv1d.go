@@ -112,7 +112,7 @@ func stretchEntries() []Entry {
 		}
 		all = append(all, Entry{
 			Name: s.Name(), Call: fmt.Sprintf("conv1d::stretch<%d, %d>", s.Columns, s.Products), Args: ConvStretch{},
-			Threads: 256, Resident: resident, Shared: -1, Tile: [3]int{ConvStretchSteps, s.Columns, 0}, From: 80,
+			Threads: 256, Resident: resident, Shared: -1, Tile: [3]int{ConvStretchSteps, s.Columns, 0}, From: 80, Waits: true,
 		})
 	}
 	return all

@@ -397,6 +397,7 @@ __device__ void stretch(const ConvStretch& a) {
 	const uint32_t bands = ceil_div(a.Columns, (uint32_t)Columns), tiles = ceil_div(a.Items * a.Tiles, a.Pieces);
 	const Stretch<Columns, Products> s(a, blockIdx.x % bands);
 	s.weigh();
+	wait_dependency();  // nobody writes weights
 	for (uint32_t tile = blockIdx.x / bands; tile < tiles; tile += gridDim.x / bands) {
 		s.measure(tile);
 		__syncthreads();
