@@ -102,7 +102,7 @@ func (a *attention) ways() (rule string, ways []string) {
 		return "few queries read keys and values once", []string{"split"}
 	}
 	if a.c.fast {
-		for _, way := range []string{"wgmma-turns", "wgmma"} {
+		for _, way := range []string{"wgmma-turns", "wgmma", "wgmma-soft"} {
 			if a.c.has(a.wide(way).Name) {
 				ways = append(ways, way)
 			}
@@ -122,7 +122,7 @@ func (a *attention) ways() (rule string, ways []string) {
 func (a *attention) wide(way string) kernels.Entry {
 	switch {
 	case !a.relative:
-		return kernels.WideFor(a.tier(), way == "wgmma-turns")
+		return kernels.WideFor(a.tier(), way != "wgmma", way == "wgmma-soft")
 	case way == "wgmma-turns":
 		return kernels.WideRelativeFor(a.tier())
 	}

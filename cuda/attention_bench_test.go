@@ -80,7 +80,7 @@ func (r attentionTiming) run(b *testing.B, math pass.Math, way string) {
 }
 
 func attentionTimings() []attentionTiming {
-	all := []string{"wgmma-turns", "wgmma"}
+	all := []string{"wgmma-turns", "wgmma", "wgmma-soft"}
 	return []attentionTiming{
 		{"b4-4096-16x64", 10, all, func(m *rowMaker) pass.Op {
 			return m.attention(pass.Attention{Batch: 4, Queries: 4096, Heads: 16, HeadDim: 64}, false)

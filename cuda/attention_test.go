@@ -232,7 +232,7 @@ func TestAttentionRule(t *testing.T) {
 		return ways
 	}
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, true, false, 8, 64))
-	require.Equal(t, []string{"wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
+	require.Equal(t, []string{"wgmma-turns", "wgmma", "wgmma-soft", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
 	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 256))
 	require.Equal(t, []string{"wgmma-turns", "mma", "split"}, ways("sm_90a", 227<<10, true, true, 1, 128))
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, false, false, 9, 256), "there is no kernel")

@@ -87,10 +87,10 @@ __device__ void walk(const Slab& slab, const Reach& reach, const typename Tile::
 // A block computes 64·Groups queries of one head of one item; x counts as in attention.cu.
 // It takes all numbers for usual ones if the factors of blocks are, and begins again if
 // they turn out not to be.
-template <int D, int Stages, int Groups, bool Turns>
+template <int D, int Stages, int Groups, bool Turns, bool Soft>
 __device__ void flash_wide(const Attention& a) {
 	release_dependents();
-	using T = WideTile<D, Stages, Groups>;
+	using T = WideTile<D, Stages, Groups, Soft>;
 	const Slab slab(a, blockIdx.x / a.Tiles);
 	const int first = (a.Tiles - 1 - blockIdx.x % a.Tiles) * T::Rows;
 	const Reach reach(slab, first, T::Rows, T::Keys);

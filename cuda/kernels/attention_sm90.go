@@ -6,15 +6,16 @@ import "fmt"
 type flashWide struct {
 	dim, stages int
 	turns       bool // the warpgroups begin products in turn
+	soft        bool // a quarter of the weights are computed without the unit for powers of two
 }
 
-var flashWides = []flashWide{{64, 3, false}, {64, 3, true}, {128, 3, false}, {128, 3, true}}
+var flashWides = []flashWide{{64, 3, false, false}, {64, 3, true, false}, {64, 3, true, true}, {128, 3, false, false}, {128, 3, true, false}}
 
 // WideFor returns the kernel of warpgroups for heads of at most dim dimensions, 64 or 128;
 // for other dimensions it has no name.
-func WideFor(dim int, turns bool) Entry {
+func WideFor(dim int, turns, soft bool) Entry {
 	for _, w := range flashWides {
-		if w.dim == dim && w.turns == turns {
+		if w.dim == dim && w.turns == turns && w.soft == soft {
 			return w.entry()
 		}
 	}
@@ -39,8 +40,8 @@ func WideRelativeFor(dim int) Entry {
 func (w flashWide) entry() Entry {
 	const pair = 2 * AttentionBlock // keys of a stage
 	return Entry{
-		Name:    fmt.Sprintf("attention_wide_%d%s", w.dim, word(w.turns, "_turns")),
-		Call:    fmt.Sprintf("attention::flash_wide<%d, %d, 2, %v>", w.dim, w.stages, w.turns),
+		Name:    fmt.Sprintf("attention_wide_%d%s%s", w.dim, word(w.soft, "_soft"), word(w.turns, "_turns")),
+		Call:    fmt.Sprintf("attention::flash_wide<%d, %d, 2, %v, %v>", w.dim, w.stages, w.turns, w.soft),
 		Args:    Attention{},
 		Threads: 384, Resident: 1,
 		Shared: 2*w.stages*pair*w.dim*2 + 4*8*w.stages + 8,

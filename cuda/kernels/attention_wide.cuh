@@ -6,6 +6,16 @@
 
 namespace attention {
 
+// computed_weight returns 2^x within a relative 2^−13, without the unit that powers of two are
+// for.
+__device__ inline float computed_weight(float x) {
+	x = fminf(fmaxf(x, -126.0f), 127.0f);
+	const float whole = x + 0x1.8p23f;
+	const float part = x - (whole - 0x1.8p23f);
+	const float y = fmaf(fmaf(fmaf(0.055171669f, part, 0.242611122f), part, 0.693260985f), part, 0.999928074f);
+	return float_of(bits_of(y) + (bits_of(whole) << 23));
+}
+
 // pack_weights makes operands of weights.
 template <int Blocks>
 __device__ inline void pack_weights(uint32_t (&p)[4 * Blocks][4], const float (&s)[Blocks][BlockRows / 2]) {
@@ -32,7 +42,7 @@ __device__ inline bool usual_blocks(const float* factors, int count) {
 // The tile of a block: Groups warpgroups of 64 queries each, over pairs of blocks of keys,
 // which one more warpgroup fetches into Stages places. Keys of a pair lie as panels of its
 // 128 rows, values as panels of 64 rows, block after block.
-template <int D, int Stages, int Groups>
+template <int D, int Stages, int Groups, bool Shared = false>
 struct WideTile {
 	static constexpr int Rows = 64 * Groups, Keys = 2 * BlockRows, Block = BlockRows * D;
 	static constexpr int Panel = BlockRows * 64, Blocks = 2;
@@ -43,7 +53,7 @@ struct WideTile {
 	using Operands = uint32_t[Keys / 16][4];
 	// Whether there are registers for the operands of two steps, so that those of one are made
 	// while products use the other's.
-	static constexpr bool Twofold = D == 64 && Groups == 2, Relative = false;
+	static constexpr bool Twofold = D == 64 && Groups == 2, Relative = false, Soft = Shared;
 
 	struct Barriers {
 		Mbarrier keys[Stages], values[Stages];            // have arrived
@@ -227,7 +237,8 @@ struct UsualWeights {
 #pragma unroll
 		for (int i = 0; i < BlockRows / 2; i++) {
 			const int r = i / 2 % 2;
-			s[i] = weight_of(fmaf(s[i], factor[r], add[r]));
+			const float x = fmaf(s[i], factor[r], add[r]);
+			s[i] = Tile::Soft && (i % 8 == 1 || i % 8 == 6) ? computed_weight(x) : weight_of(x);
 			part[r][i % 2] += s[i];
 		}
 	}

@@ -15,7 +15,7 @@ struct RelativeTile {
 	static constexpr int Groups = 2, Rows = 64 * Groups, Keys = BlockRows, Blocks = 1, Block = BlockRows * D;
 	static constexpr int Panel = BlockRows * 64, Stages = 2, Slots = 4;
 	static constexpr uint32_t Threads = 128 * Groups + 32;  // that meet at the end of a walk
-	static constexpr bool Twofold = false, Relative = true;
+	static constexpr bool Twofold = false, Relative = true, Soft = false;
 	// A row of a warp's band: odd, so that pairs along the diagonal are aligned, and 25 more
 	// than a multiple of 32, so that they lie in different banks.
 	static constexpr int Band = BlockRows + 16, Stride = 89;
