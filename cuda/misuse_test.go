@@ -247,6 +247,18 @@ func TestManyDevices(t *testing.T) {
 	require.Empty(t, drv.Leaks())
 }
 
+// Rules know of a tier that was forced.
+func TestRulesOfAForcedTier(t *testing.T) {
+	t.Parallel()
+	for tier, want := range map[string]int64{"": 90, "sm_90a": 90, "ptx_80": 80, "ptx_75": 75} {
+		dev, err := hosted(t, drivertest.New(drivertest.Config{}), Config{Tier: tier})
+		require.NoError(t, err)
+		require.Contains(t, dev.Info().Limits, pass.Limit{Name: "compute capability × 10", Value: want}, tier)
+		require.NoError(t, multiply(t.Context(), dev), tier)
+		require.NoError(t, dev.Close())
+	}
+}
+
 // sliced is a driver in whose contexts there are fewer multiprocessors than the GPU has, as
 // where several processes share it.
 type sliced struct{ hostDriver }

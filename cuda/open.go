@@ -50,7 +50,7 @@ func Devices(ctx context.Context, cfg Config) ([]GPU, error) {
 	}
 	drv, err := driver.Open(cfg.Library)
 	if err != nil {
-		return nil, fmt.Errorf("cuda: devices: %w", absent(err))
+		return nil, fmt.Errorf("cuda: devices: %w", helped(err, cfg.Library))
 	}
 	list, err := list(ctx, drv)
 	if err := errors.Join(err, drv.Close()); err != nil {
@@ -72,13 +72,22 @@ func Open(ctx context.Context, cfg Config) (pass.Device, error) {
 	}
 	drv, err := driver.Open(cfg.Library)
 	if err != nil {
-		return nil, fmt.Errorf("cuda: open: %w", absent(err))
+		return nil, fmt.Errorf("cuda: open: %w", helped(err, cfg.Library))
 	}
 	dev, err := open(ctx, drv, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: open: %w", errors.Join(err, drv.Close()))
 	}
 	return dev, nil
+}
+
+// helped says what to do about a driver that cannot be used.
+func helped(err error, path string) error {
+	if path != "" {
+		return fmt.Errorf("%w; the library was asked for by Config.Library or %s", absent(err), envLibrary)
+	}
+	return fmt.Errorf("%w; NVIDIA's driver of CUDA %d.%d or later is all that is needed; if it is elsewhere, %s names its library",
+		absent(err), leastDriver/1000, leastDriver%1000/10, envLibrary)
 }
 
 // absent makes an error one of pass.ErrNoDevice.

@@ -71,6 +71,7 @@ func TestOpenWithoutDriver(t *testing.T) {
 		_, err := Open(t.Context(), Config{Library: path})
 		require.ErrorIs(t, err, pass.ErrNoDevice)
 		require.ErrorContains(t, err, path)
+		require.ErrorContains(t, err, "TANDEM_CUDA_LIBRARY")
 		_, err = Devices(t.Context(), Config{Library: path})
 		require.ErrorIs(t, err, pass.ErrNoDevice)
 		require.ErrorContains(t, err, path)
