@@ -17,6 +17,7 @@ type chooser struct {
 
 	mu     sync.Mutex
 	forced map[string]string // by Config, and then by Force
+	forces int               // how often Force was called
 	asked  map[string]Boundary
 }
 
@@ -70,6 +71,7 @@ func (c *compiler) choose(boundary, rule string, names ...string) (name, evidenc
 func (h *chooser) force(boundary, way string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.forces++
 	if way == "" {
 		delete(h.forced, boundary)
 		return
@@ -78,6 +80,13 @@ func (h *chooser) force(boundary, way string) {
 		h.forced = map[string]string{}
 	}
 	h.forced[boundary] = way
+}
+
+// version changes when what is chosen may.
+func (h *chooser) version() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.forces
 }
 
 // boundaries returns what the device was asked to choose so far, by name.

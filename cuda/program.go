@@ -31,8 +31,10 @@ type program struct {
 	upload     int // bytes that go up with each run: head and inputs
 	download   int // bytes of the outputs
 
-	blocks []*block // of page-locked memory, one for each job
-	failed uint64   // serial of a job of which a part has failed
+	key     []byte   // of the plan; nil: nobody's else
+	version int      // of the choices
+	blocks  []*block // of page-locked memory, one for each job
+	failed  uint64   // serial of a job of which a part has failed
 }
 
 // A segment is launches that one graph holds.
@@ -219,13 +221,16 @@ func (p *program) drop() {
 // Free implements backend.Program.
 func (p *program) Free() {
 	p.s.hush()
-	p.drop()
 	for _, b := range p.blocks {
 		b.free(p.s.d)
 	}
 	p.blocks = nil
-	if p.counted {
-		p.counted = false
+	counted := p.counted
+	p.counted = false // before another recording may have it
+	if !p.s.keep(p) {
+		p.drop()
+	}
+	if counted {
 		p.s.leave()
 	}
 }

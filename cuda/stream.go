@@ -22,6 +22,7 @@ type stream struct {
 	mu       sync.Mutex
 	arena    *arena
 	programs int
+	kept     []*program   // of recordings that are closed
 	inFlight atomic.Int32 // parts
 	adrift   atomic.Bool  // a part was given up, of which work may be under way
 	calming  sync.Mutex   // of quiet
@@ -92,6 +93,10 @@ func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (_ backend.Pro
 	if err := s.d.gone(); err != nil {
 		return nil, err
 	}
+	key, version := plan.Key(), s.d.choices.version()
+	if p := s.again(plan, key, version); p != nil {
+		return p, nil
+	}
 	p := &program{s: s, plan: plan}
 	done := false
 	defer func() {
@@ -99,9 +104,15 @@ func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (_ backend.Pro
 			p.Free()
 		}
 	}()
-	if err := p.compile(ctx); err != nil {
+	err = p.compile(ctx)
+	if err != nil && s.scarce(err) {
+		p.drop()
+		err = p.compile(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
+	p.key, p.version = key, version
 	done = true
 	return p, nil
 }
@@ -181,6 +192,7 @@ func (s *stream) leave() {
 // Close implements backend.Stream.
 func (s *stream) Close() error {
 	s.hush()
+	s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := errors.Join(
