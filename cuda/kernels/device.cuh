@@ -19,6 +19,8 @@
 //   pack_bf16(a, b)              the same for bf16; unpack_bf16
 //   require_aligned(p, bytes)    nothing, or an error of the emulator
 //   load_once(p)                 a float4 that no one reads again, past the L1 cache
+//   store_global4(p, v)          store4 for global memory; the compiler makes four stores of
+//                                some others
 //   touch(p)                     brings what is around p into the L1 cache
 //   exp2_approx(x)               2^x with a relative error of 2^−22
 //   reciprocal_approx(x)         1/x, off by one unit in the last place at most

@@ -66,6 +66,9 @@ __device__ inline float4 load_once(const float* p) {
 	             : "memory");
 	return v;
 }
+__device__ inline void store_global4(float* p, float4 v) {
+	asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+}
 __device__ inline void touch(const float* p) {
 	asm volatile("prefetch.global.L1 [%0];" ::"l"(p));
 }

@@ -217,11 +217,11 @@ struct Wide {
 			for (uint32_t i = 0; i < 4; i++) {
 				if (rowOf(i) >= rows) break;
 				const float4 s = load4(mine + at(rowOf(i), inPlace));
-				store4(c + 4 * i * a.C.Row,
-				       {fmaf(alpha, unscale(s.x, scale[i], q.scale[0]) + q.bias[0], was[i].x),
-				        fmaf(alpha, unscale(s.y, scale[i], q.scale[1]) + q.bias[1], was[i].y),
-				        fmaf(alpha, unscale(s.z, scale[i], q.scale[2]) + q.bias[2], was[i].z),
-				        fmaf(alpha, unscale(s.w, scale[i], q.scale[3]) + q.bias[3], was[i].w)});
+				store_global4(c + 4 * i * a.C.Row,
+				              {fmaf(alpha, unscale(s.x, scale[i], q.scale[0]) + q.bias[0], was[i].x),
+				               fmaf(alpha, unscale(s.y, scale[i], q.scale[1]) + q.bias[1], was[i].y),
+				               fmaf(alpha, unscale(s.z, scale[i], q.scale[2]) + q.bias[2], was[i].z),
+				               fmaf(alpha, unscale(s.w, scale[i], q.scale[3]) + q.bias[3], was[i].w)});
 			}
 		} else {
 			store_rows<4, 1>(

@@ -142,6 +142,10 @@ inline float4 load_once(const float* p) {
 	require_aligned(p, 16);
 	return *reinterpret_cast<const float4*>(p);
 }
+inline void store_global4(float* p, float4 v) {
+	require_aligned(p, 16);
+	*reinterpret_cast<float4*>(p) = v;
+}
 inline void touch(const float* p) { (void)*static_cast<const volatile float*>(p); }
 template <typename T>
 inline T __ldg(const T* p) {
