@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -377,4 +378,75 @@ func TestHalvesOfSpecialValues(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Whatever ops do with rows, and with parts of them, results are those of ops one by one:
+// chains of ops at random.
+func TestRandomChains(t *testing.T) {
+	library(t, 90)
+	const rows, width, chains, length = 10, 16, 60, 9
+	dev := emulated(t, drivertest.Hopper(), Config{})
+	defer dev.Close()
+	norm, err := dev.Load(t.Context(), pass.NormWeights{Gain: cases.Recipe("gain", 1, width, 0.5, 1), Bias: cases.Recipe("bias", 1, width, 1, 0)})
+	require.NoError(t, err)
+	var weights []pass.Param
+	for i := range 2 {
+		w, err := dev.Load(t.Context(), pass.LinearWeights{
+			Parts: []pass.Tensor{cases.Encode("w", pass.F32, cases.Recipe("w", uint64(i), width*width, 0.4, 0), width, width)}})
+		require.NoError(t, err)
+		weights = append(weights, w)
+	}
+	names := []string{"x", "a", "b", "out"}
+	kept := 0
+	for seed := range uint64(chains) {
+		kind := []pass.Math{pass.Fast, pass.Exact}[seed%2]
+		h := chain{fmt.Sprint(seed), kind, func(v func(string, int) pass.View) []pass.Op {
+			r := rand.New(rand.NewPCG(seed, 1))
+			var ops []pass.Op
+			for _, name := range names[1:] { // nothing is read that was not written
+				ops = append(ops, pass.Copy{From: v("x", 0), To: v(name, rows*width), Rows: rows, Cols: width})
+			}
+			for range length {
+				from, to := r.IntN(len(names)), r.IntN(len(names)-1)
+				if to >= from {
+					to++
+				}
+				x, y := v(names[from], rows*width), v(names[to], rows*width)
+				batch, each := 1, rows
+				if r.IntN(4) == 0 {
+					batch, each = 2, rows/2
+				}
+				switch r.IntN(9) {
+				case 0, 1:
+					ops = append(ops, pass.LayerNorm{X: x, W: norm, Y: y, Batch: batch, Rows: each, Cols: width})
+				case 2:
+					ops = append(ops, pass.LayerNorm{X: x, W: norm, Y: x, Rows: rows, Cols: width})
+				case 3, 4, 5:
+					e := []pass.Epilogue{pass.None, pass.GELU, pass.Tanh, pass.Leaky(0.5), pass.Residual(0.5)}[r.IntN(5)]
+					ops = append(ops, pass.Gemm{A: x, W: weights[r.IntN(2)], C: y, Batch: batch, Rows: each, Epilogue: e, Exact: r.IntN(6) == 0})
+				case 6:
+					ops = append(ops, pass.Gemm{A: x, W: weights[0], C: y.Rows(width), Rows: rows, Columns: pass.Span{To: width / 2}})
+				case 7:
+					ops = append(ops, pass.Fill{To: y.At(r.IntN(rows) * width), Rows: 1, Cols: width, Value: 1})
+				case 8:
+					row := r.IntN(rows)
+					ops = append(ops, pass.Scale{X: x.At(row * width), Y: y.At((rows - 1 - row) * width), Rows: 1, Cols: width, Factor: 0.5})
+				}
+			}
+			return ops
+		}, rows * width, nil}
+		ses, err := dev.NewSession(pass.SessionConfig{})
+		require.NoError(t, err)
+		x := values("x", "normal", rows, width).Float32s()
+		got, dump := h.together(t, ses, x)
+		want := h.apart(t, ses, x)
+		require.NoError(t, ses.Close())
+		if kind == pass.Exact {
+			require.Equal(t, appendBits(nil, want), appendBits(nil, got), "chain %d: %s", seed, dump)
+		} else {
+			require.LessOrEqual(t, distance(got, want), 1e-6, "chain %d: %s", seed, dump)
+		}
+		kept += strings.Count(dump, "left them") + strings.Count(dump, "halves alone")
+	}
+	require.Greater(t, kept, chains, "chains in which something is kept")
 }
