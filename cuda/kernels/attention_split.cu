@@ -5,10 +5,12 @@
 
 namespace attention {
 
-constexpr int SplitThreads = 256, SplitKeys = 256, MostQuads = 64;
+constexpr int SplitThreads = 256, SplitKeys = 128, MostQuads = 64;
 constexpr int KeyLanes = 8;                            // that share a key
 constexpr int KeysAtOnce = SplitThreads / KeyLanes;    // of a block
-constexpr int InFlight = 4;                            // loads of a thread
+constexpr int InFlight = SplitKeys / KeysAtOnce;        // keys of a thread
+constexpr int QuadsAtOnce = 2;                         // and parts of them
+constexpr int ValuesAhead = 8;                         // loaded before there are weights
 
 // What the threads of a block share.
 template <int Few, bool Relative>
@@ -50,6 +52,38 @@ __device__ void split(const AttentionSplit& a) {
 	if (count <= 0 && a.Pieces > 1) return;
 	const int dim = a.Dim, quads = dim / 4, thread = threadIdx.x, lane = lane_id();
 	const int offset = first + (a.Moving ? keys : static_cast<int>(a.Most)) - static_cast<int>(a.Queries);
+
+	// What does not need the queries is on its way while they arrive.
+	const T* k = reinterpret_cast<const T*>(a.K) + item * a.KItem + head * a.KHead + first_key * a.KRow;
+	const bool key_vectors = quads_aligned(reinterpret_cast<const T*>(a.K), a.KRow, a.KHead, a.KItem);
+	const int from = thread / KeyLanes;  // and every KeysAtOnce-th key after it
+	float4 x[QuadsAtOnce][InFlight];
+	const auto load_keys = [&](int first_quad) {
+#pragma unroll
+		for (int u = 0; u < QuadsAtOnce; u++) {
+#pragma unroll
+			for (int i = 0; i < InFlight; i++) {
+				const int j = from + i * KeysAtOnce, quad = first_quad + u * KeyLanes;
+				x[u][i] = {0.0f, 0.0f, 0.0f, 0.0f};
+				if (j < count && quad < quads) x[u][i] = load_quad(k + j * a.KRow + 4 * quad, key_vectors);
+			}
+		}
+	};
+	load_keys(thread % KeyLanes);
+	const int value_quad = thread % quads, groups = SplitThreads / quads, mine = thread / quads;
+	const T* v = reinterpret_cast<const T*>(a.V) + item * a.VItem + head * a.VHead + first_key * a.VRow + 4 * value_quad;
+	const bool value_vectors = quads_aligned(reinterpret_cast<const T*>(a.V), a.VRow, a.VHead, a.VItem);
+	float4 ahead[ValuesAhead];
+	const auto load_values = [&](int first_value) {
+#pragma unroll
+		for (int i = 0; i < ValuesAhead; i++) {
+			const int j = first_value + i * groups;
+			ahead[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+			if (j < count) ahead[i] = load_quad(v + j * a.VRow, value_vectors);
+		}
+	};
+	if (mine < groups) load_values(mine);
+
 #pragma unroll 1
 	for (int f = 0; f < Few; f++) {
 		stage(s.queries[f], a.Q, item, head, first + f, queries, dim);
@@ -58,23 +92,18 @@ __device__ void split(const AttentionSplit& a) {
 	__syncthreads();
 
 	// Scores.
-	const T* k = reinterpret_cast<const T*>(a.K) + item * a.KItem + head * a.KHead + first_key * a.KRow;
-	const bool key_vectors = quads_aligned(reinterpret_cast<const T*>(a.K), a.KRow, a.KHead, a.KItem);
-	for (int from = thread / KeyLanes; from < SplitKeys; from += InFlight * KeysAtOnce) {
-		float score[InFlight][Few] = {};
-		for (int quad = thread % KeyLanes; quad < quads; quad += KeyLanes) {
-			float4 x[InFlight];
+	float score[InFlight][Few] = {};
+	for (int first_quad = thread % KeyLanes; first_quad < quads; first_quad += QuadsAtOnce * KeyLanes) {
+		if (first_quad >= KeyLanes) load_keys(first_quad);
 #pragma unroll
-			for (int i = 0; i < InFlight; i++) {
-				const int j = from + i * KeysAtOnce;
-				x[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-				if (j < count) x[i] = load_quad(k + j * a.KRow + 4 * quad, key_vectors);
-			}
+		for (int u = 0; u < QuadsAtOnce; u++) {
+			const int quad = first_quad + u * KeyLanes;
+			if (quad >= quads) break;
 #pragma unroll
 			for (int f = 0; f < Few; f++) {
 				const float4 y = s.queries[f][quad];
 #pragma unroll
-				for (int i = 0; i < InFlight; i++) score[i][f] = dot(x[i], y, score[i][f]);
+				for (int i = 0; i < InFlight; i++) score[i][f] = dot(x[u][i], y, score[i][f]);
 			}
 			if constexpr (Relative) {
 #pragma unroll 1
@@ -92,14 +121,14 @@ __device__ void split(const AttentionSplit& a) {
 				}
 			}
 		}
+	}
 #pragma unroll
-		for (int i = 0; i < InFlight; i++) {
-			const int j = from + i * KeysAtOnce;
+	for (int i = 0; i < InFlight; i++) {
+		const int j = from + i * KeysAtOnce;
 #pragma unroll
-			for (int f = 0; f < Few; f++) {
-				const float sum = warp_sum<KeyLanes>(score[i][f]);
-				if (lane % KeyLanes == f % KeyLanes) s.weights[f][j] = sum;
-			}
+		for (int f = 0; f < Few; f++) {
+			const float sum = warp_sum<KeyLanes>(score[i][f]);
+			if (lane % KeyLanes == f % KeyLanes) s.weights[f][j] = sum;
 		}
 	}
 	__syncthreads();
@@ -131,30 +160,21 @@ __device__ void split(const AttentionSplit& a) {
 	__syncthreads();
 
 	// Values.
-	const int quad = thread % quads, groups = SplitThreads / quads, mine = thread / quads;
 	float4 o[Few];
 #pragma unroll
 	for (int f = 0; f < Few; f++) o[f] = {0.0f, 0.0f, 0.0f, 0.0f};
 	if (mine < groups) {
-		const T* v = reinterpret_cast<const T*>(a.V) + item * a.VItem + head * a.VHead + first_key * a.VRow + 4 * quad;
-		const bool vectors = quads_aligned(reinterpret_cast<const T*>(a.V), a.VRow, a.VHead, a.VItem);
-		for (int from = mine; from < count; from += InFlight * groups) {
-			float4 x[InFlight];
+		for (int first_value = mine; first_value < count; first_value += ValuesAhead * groups) {
+			if (first_value > mine) load_values(first_value);
 #pragma unroll
-			for (int i = 0; i < InFlight; i++) {
-				const int j = from + i * groups;
-				x[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-				if (j < count) x[i] = load_quad(v + j * a.VRow, vectors);
-			}
-#pragma unroll
-			for (int i = 0; i < InFlight; i++) {
-				const int j = min(from + i * groups, SplitKeys - 1);
+			for (int i = 0; i < ValuesAhead; i++) {
+				const int j = min(first_value + i * groups, SplitKeys - 1);
 #pragma unroll
 				for (int f = 0; f < Few; f++) {
 					const float w = s.weights[f][j];
 					if (w < 0.0f) continue;  // a value that is not seen may be NaN
-					o[f].x = fmaf(w, x[i].x, o[f].x), o[f].y = fmaf(w, x[i].y, o[f].y);
-					o[f].z = fmaf(w, x[i].z, o[f].z), o[f].w = fmaf(w, x[i].w, o[f].w);
+					o[f].x = fmaf(w, ahead[i].x, o[f].x), o[f].y = fmaf(w, ahead[i].y, o[f].y);
+					o[f].z = fmaf(w, ahead[i].z, o[f].z), o[f].w = fmaf(w, ahead[i].w, o[f].w);
 				}
 			}
 		}
@@ -166,23 +186,23 @@ __device__ void split(const AttentionSplit& a) {
 		s.sums[thread] = o[f];
 		__syncthreads();
 		if (mine > 0 || row >= static_cast<int>(a.First + a.Rows)) continue;
-		float4 sum = s.sums[quad];
+		float4 sum = s.sums[value_quad];
 		for (int i = 1; i < groups; i++) {
-			const float4 x = s.sums[quad + i * quads];
+			const float4 x = s.sums[value_quad + i * quads];
 			sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
 		}
 		const float total = s.totals[f];
 		float* to;
 		if (a.Pieces > 1) {
 			to = a.Found + ((static_cast<int64_t>(slab) * a.Rows + row - a.First) * a.Pieces + piece) * (4 + dim);
-			if (quad == 0) to[0] = s.tops[f], to[1] = total;
-			to += 4 + 4 * quad;
+			if (value_quad == 0) to[0] = s.tops[f], to[1] = total;
+			to += 4 + 4 * value_quad;
 		} else {
 			const float share = 1.0f / total;
 			const bool live = row < queries && total != 0.0f;
 			sum.x = live ? sum.x * share : 0.0f, sum.y = live ? sum.y * share : 0.0f;
 			sum.z = live ? sum.z * share : 0.0f, sum.w = live ? sum.w * share : 0.0f;
-			to = a.O.P + item * a.O.Batch + row * a.O.Row + static_cast<int64_t>(head) * dim + 4 * quad;
+			to = a.O.P + item * a.O.Batch + row * a.O.Row + static_cast<int64_t>(head) * dim + 4 * value_quad;
 		}
 		if (is_aligned(to, 16)) {
 			store4(to, sum);

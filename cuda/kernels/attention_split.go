@@ -33,7 +33,7 @@ type AttentionJoin struct {
 }
 
 // SplitKeys is how many keys a piece has. Sums follow it, whatever runs at the same time.
-const SplitKeys = 256
+const SplitKeys = 128
 
 // SplitQueries are the numbers of queries for which there is a kernel.
 var SplitQueries = []int{1, 2, 4, 8}
