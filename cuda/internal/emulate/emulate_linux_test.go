@@ -286,6 +286,13 @@ func TestWarpgroups(t *testing.T) {
 	}
 }
 
+// The device would wait for ever.
+func TestRegistersOfWarpgroups(t *testing.T) {
+	lib := library(t)
+	require.NoError(t, launch(lib, "registers", args{}, 2, 384, 0))
+	require.ErrorContains(t, launch(lib, "registers", args{wrong: 1}, 1, 384, 0), "wait in registers_more")
+}
+
 func TestClusters(t *testing.T) {
 	lib := library(t)
 	y := floats(t, 8*4)

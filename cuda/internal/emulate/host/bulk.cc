@@ -272,8 +272,14 @@ bool elected() {
 	return v.mine;
 }
 
-void same_for_warpgroup(const char* what) {
+// A thread begins with what a multiprocessor has for it, if the block is alone there.
+void registers(int count, const char* what) {
 	meet_warpgroup([](WarpGroup*) {}, nullptr, what);
+	Block* b = self()->block;
+	const int each = std::min(65536 / int(b->threads) / 8 * 8, 248);
+	while (b->spare + each < count) b->gang->park(&b->spare, what);
+	b->spare += each - count;
+	b->gang->wake_parked(&b->spare);
 }
 
 }  // namespace emulate

@@ -33,7 +33,7 @@ void cluster_wait();
 uint32_t shared_offset(const void* p);
 void* shared_pointer(uint32_t address);
 void store_async(uint32_t at, uint32_t v, uint32_t b);
-void same_for_warpgroup(const char* what);
+void registers(int count, const char* what);
 bool elected();
 
 }  // namespace emulate
@@ -93,11 +93,11 @@ inline float load_remote(uint32_t at) {
 template <int N>
 inline void registers_less() {
 	static_assert(N % 8 == 0 && N >= 24 && N <= 256, "a multiple of 8 from 24 to 256");
-	emulate::same_for_warpgroup("registers_less");
+	emulate::registers(N, "registers_less");
 }
 template <int N>
 inline void registers_more() {
 	static_assert(N % 8 == 0 && N >= 24 && N <= 256, "a multiple of 8 from 24 to 256");
-	emulate::same_for_warpgroup("registers_more");
+	emulate::registers(N, "registers_more");
 }
 inline bool elected() { return emulate::elected(); }

@@ -85,7 +85,8 @@ struct Block {
 	Gang* gang;
 	Fiber** fibers;
 	uint32_t threads, live;
-	uint32_t rank;  // in its cluster
+	uint32_t rank;     // in its cluster
+	int32_t spare;     // registers that its warpgroups have left to others
 	char* shared;
 	uint32_t shared_bytes;
 	Barrier all, named[Barriers - 1];

@@ -160,6 +160,7 @@ void Gang::start(Block& b, const Launch& l, uint32_t at, Index3 index) {
 	b.fibers = fibers.data() + at;
 	b.threads = b.live = l.block[0] * l.block[1] * l.block[2];
 	b.shared_bytes = l.shared;
+	b.spare = 0;
 	b.all.reset();
 	for (Barrier& n : b.named) n.reset();
 	b.warps.assign((b.threads + 31) / 32, Warp{});

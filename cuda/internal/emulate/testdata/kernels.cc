@@ -183,6 +183,13 @@ void tile(const Args& a) {
 	wgmma_wait<0>();
 }
 
+// Two warpgroups take over what a third leaves them; there is not as much if it is wrong.
+void registers(const Args& a) {
+	if (threadIdx.x >= 128) registers_more<240>();
+	else if (a.wrong) registers_less<32>();
+	else registers_less<24>();
+}
+
 // Blocks of a cluster tell each other their ranks; then y gets them.
 void ranks(const Args& a) {
 	float* s = dynamic_shared<float>();
@@ -232,5 +239,6 @@ ENTRY(products, products, 32, 0)
 ENTRY(tile, (tile<128, false, false>), 256, 0)
 ENTRY(tile_across, (tile<128, true, false>), 256, 0)
 ENTRY(tile_registers, (tile<64, false, true>), 256, 0)
+ENTRY(registers, registers, 384, 0)
 ENTRY(ranks, ranks, 64, 4)
 ENTRY(everyone, everyone, 64, 0)
