@@ -1,4 +1,6 @@
 // Barriers in shared memory, bulk copies and clusters.
+#include <algorithm>
+
 #include "device.h"
 
 #include "args.cuh"
