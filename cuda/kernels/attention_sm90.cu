@@ -112,9 +112,11 @@ __device__ void flash_wide(const Attention& a) {
 	registers_more<Groups == 2 ? 240 : 160>();
 	const int group = warp_id() / 4 - 1, group_first = first + 64 * group;
 	const int row = group_first + warp_id() % 4 * 16 + lane_id() / 4;  // and row + 8
+	const int64_t block = static_cast<int64_t>(slab.number) * a.Blocks + reach.start / BlockRows;
+	const Factors keys(a.KeyFactors + block, T::Blocks * steps), values(a.ValueFactors + block, T::Blocks * steps);
 	typename T::Queries q;
 	q.load(slab, a.Q, row, nullptr);
-	const bool usual = UsualWeights<T>::usual(slab, reach.start, steps);
+	const bool usual = keys.usual() && values.usual();
 	float o[D / 2] = {}, share[2];
 	if (usual) {
 		UsualWeights<T> weights(q.down);
@@ -163,11 +165,13 @@ __device__ void flash_wide_relative(const Attention& a) {
 	registers_more<240>();
 	const int group = warp_id() / 4 - 1, group_first = first + 64 * group;
 	const int row = group_first + warp_id() % 4 * 16 + lane_id() / 4;  // and row + 8
+	const int64_t block = static_cast<int64_t>(slab.number) * a.Blocks + reach.start / BlockRows;
+	const int64_t position = static_cast<int64_t>(slab.head) * 2 * a.Blocks + T::stretch(slab, first, reach.start);
+	const Factors keys(a.KeyFactors + block, steps), values(a.ValueFactors + block, steps), positions(a.PositionFactors + position, steps > 0 ? steps + 2 : 0);
 	typename T::Queries q, q2;
 	q.load(slab, a.Q, row, nullptr);
 	q2.load(slab, a.Q2, row, nullptr);
-	const bool usual = UsualWeights<T>::usual(slab, reach.start, steps) &&
-	                   usual_blocks(a.PositionFactors + static_cast<int64_t>(slab.head) * 2 * a.Blocks + T::stretch(slab, first, reach.start), steps + 2);
+	const bool usual = keys.usual() && values.usual() && positions.usual();
 	float o[D / 2] = {}, share[2];
 	if (usual) {
 		UsualWeights<T> weights(q.down);

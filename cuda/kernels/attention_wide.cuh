@@ -29,15 +29,25 @@ __device__ inline void pack_weights(uint32_t (&p)[4 * Blocks][4], const float (&
 	}
 }
 
-// usual_blocks reports whether all factors are 1, or 0, of blocks of zeros.
-__device__ inline bool usual_blocks(const float* factors, int count) {
-	bool ok = true;
-	for (int i = lane_id(); i < count; i += 32) {
-		const float f = factors[i];
-		ok &= f == 1.0f || f == 0.0f;
+// The factors of blocks: usual ones are 1, or 0, of blocks of zeros. A lane has every 32nd; the
+// first is on its way from the beginning.
+struct Factors {
+	const float* at;
+	int count;
+	float first;
+
+	__device__ Factors(const float* at, int count) : at(at), count(count) {
+		first = static_cast<int>(lane_id()) < count ? at[lane_id()] : 1.0f;
 	}
-	return !warp_ballot(!ok);
-}
+	__device__ bool usual() const {
+		bool ok = first == 1.0f || first == 0.0f;
+		for (int i = lane_id() + 32; i < count; i += 32) {
+			const float f = at[i];
+			ok &= f == 1.0f || f == 0.0f;
+		}
+		return !warp_ballot(!ok);
+	}
+};
 
 // The tile of a block: Groups warpgroups of 64 queries each, over pairs of blocks of keys,
 // which one more warpgroup fetches into Stages places. Keys of a pair lie as panels of its
@@ -202,12 +212,6 @@ struct UsualWeights {
 
 	__device__ explicit UsualWeights(const float (&down)[2]) : factor{factor_of(down[0], 1.0f), factor_of(down[1], 1.0f)} {
 		if (Tile::Relative) factor[0] = factor[1] = 1.0f;  // scores have them already
-	}
-
-	// usual reports whether these weights can be taken.
-	static __device__ bool usual(const Slab& slab, int start, int steps) {
-		const int64_t at = static_cast<int64_t>(slab.number) * slab.a.Blocks + start / BlockRows;
-		return usual_blocks(slab.a.KeyFactors + at, Blocks * steps) && usual_blocks(slab.a.ValueFactors + at, Blocks * steps);
 	}
 
 	__device__ void take(int) {}
