@@ -138,10 +138,10 @@ func TestWrongCommandLines(t *testing.T) {
 func TestMissingDevices(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ args, says string }{
-		{"--device cuda", "^bench: device cuda: .*no device\n$"},
+		{"--device cuda", "^bench: device cuda: .*no device; .+\n$"},
 		{"--device nosuch", "^bench: device nosuch: .+\n$"},
 		{"--device cpu:0", "^bench: device cpu:0: want cpu:N with a number of threads of at least 1: invalid\n$"},
-		{"--device cpu --compare cuda", "^bench: device cuda: .*no device\n$"},
+		{"--device cpu --compare cuda", "^bench: device cuda: .*no device; .+\n$"},
 		{"--device cpu --run nothing", "^bench: --run: no case matches \"nothing\"\n$"},
 		{"--device cpu --run session --time 1ms --json nosuch/file", "^bench: --json: .+\n$"},
 	} {

@@ -294,7 +294,7 @@ func TestNoGPU(t *testing.T) {
 	var out, errs strings.Builder
 	p := program{open: openCUDA, work: workList(), stdout: &out, stderr: &errs}
 	require.Equal(t, exitFailed, p.run(t.Context(), []string{"--device", "cuda"}))
-	require.Regexp(t, `^tune: device cuda: cuda: open: .*none\.so.*no device\n$`, errs.String())
+	require.Regexp(t, `^tune: device cuda: cuda: open: .*none\.so.*no device; .*TANDEM_CUDA_LIBRARY\n$`, errs.String())
 	_, set := os.LookupEnv("TANDEM_CUDA_TUNE")
 	require.False(t, set, "an earlier tune file would change what is measured")
 }

@@ -1,23 +1,13 @@
 package goldens_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tandem-gpu/tandem/model/goldens"
 	"github.com/tandem-gpu/tandem/pass"
-	"github.com/tandem-gpu/tandem/pass/cpu"
 )
-
-// devices are the devices under test.
-var devices = []struct {
-	name string
-	open func(context.Context) (pass.Device, error)
-}{
-	{"cpu", func(context.Context) (pass.Device, error) { return cpu.Open(cpu.Config{}) }},
-}
 
 // A bench runs ops for a case on a device. What goes wrong ends the test.
 type bench struct {
@@ -26,18 +16,6 @@ type bench struct {
 
 	dev   pass.Device
 	binds []pass.Bind
-}
-
-// onDevices runs a test on every device.
-func onDevices(t *testing.T, test func(t *testing.T, dev pass.Device)) {
-	for _, d := range devices {
-		t.Run(d.name, func(t *testing.T) {
-			dev, err := d.open(t.Context())
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, dev.Close()) })
-			test(t, dev)
-		})
-	}
 }
 
 func (b *bench) load(w pass.Weights) pass.Param {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tandem-gpu/tandem/model/goldens"
+	"github.com/tandem-gpu/tandem/model/internal/undertest"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -38,9 +39,9 @@ func TestGoldens(t *testing.T) {
 		}
 		ran[c.Model] = true
 		t.Run(c.Name, func(t *testing.T) {
-			onDevices(t, func(t *testing.T, dev pass.Device) {
+			undertest.EachMath(t, func(t *testing.T, dev pass.Device, m pass.Math) {
 				results := run(&bench{TB: t, Case: c, dev: dev})
-				require.NoError(t, c.Check(t.Output(), results, pass.Exact))
+				require.NoError(t, c.Check(t.Output(), results, m))
 			})
 		})
 	}

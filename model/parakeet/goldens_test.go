@@ -60,7 +60,7 @@ func TestGoldens(t *testing.T) {
 		require.NoError(t, c.Configuration(&config))
 		require.Equal(t, config.Classes-1, config.Blank)
 		t.Run(c.Name, func(t *testing.T) {
-			undertest.Each(t, func(t *testing.T, dev pass.Device) {
+			undertest.EachMath(t, func(t *testing.T, dev pass.Device, m pass.Math) {
 				net, err := Load(t.Context(), dev, c, config.config())
 				require.NoError(t, err)
 				defer func() { require.NoError(t, net.Close()) }()
@@ -73,7 +73,7 @@ func TestGoldens(t *testing.T) {
 						Inputs: c.PredictorInputIDs, At: c.JointFrames, Predictor: "predictor",
 					}, results)
 				}
-				require.NoError(t, c.Check(t.Output(), results, pass.Exact))
+				require.NoError(t, c.Check(t.Output(), results, m))
 			})
 		})
 	}

@@ -43,8 +43,8 @@ func TestGoldens(t *testing.T) {
 		for _, size := range sizes {
 			ran++
 			t.Run(fmt.Sprint(c.Name, " in ", size), func(t *testing.T) {
-				undertest.Each(t, func(t *testing.T, dev pass.Device) {
-					require.NoError(t, c.Check(t.Output(), runGolden(t, c, dev, config.Batch, size), pass.Exact))
+				undertest.EachMath(t, func(t *testing.T, dev pass.Device, m pass.Math) {
+					require.NoError(t, c.Check(t.Output(), runGolden(t, c, dev, config.Batch, size), m))
 				})
 			})
 		}

@@ -35,8 +35,8 @@ func TestGoldens(t *testing.T) {
 		}
 		ran++
 		t.Run(c.Name, func(t *testing.T) {
-			undertest.Each(t, func(t *testing.T, dev pass.Device) {
-				require.NoError(t, c.Check(t.Output(), runGolden(t, c, dev), pass.Exact))
+			undertest.EachMath(t, func(t *testing.T, dev pass.Device, m pass.Math) {
+				require.NoError(t, c.Check(t.Output(), runGolden(t, c, dev), m))
 			})
 		})
 	}

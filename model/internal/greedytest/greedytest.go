@@ -32,8 +32,8 @@ func Cases(t *testing.T, model string, run func(t *testing.T, c *goldens.Case, d
 		}
 		ran++
 		t.Run(c.Name, func(t *testing.T) {
-			undertest.Each(t, func(t *testing.T, dev pass.Device) {
-				require.NoError(t, c.Check(t.Output(), run(t, c, dev), pass.Exact))
+			undertest.EachMath(t, func(t *testing.T, dev pass.Device, m pass.Math) {
+				require.NoError(t, c.Check(t.Output(), run(t, c, dev), m))
 			})
 		})
 	}
