@@ -128,14 +128,17 @@ func (c *compiler) convGLU(op pass.ConvGLU, cost pass.Cost) error {
 	rowTiles, columnTiles := ceilDiv(rows, t.rows), ceilDiv(s.Channels, t.channels)
 	k := c.call("conformer_convglu_" + t.name)
 	args := kernels.ConvGLU{
-		X: k.read(op.X, op.Batch, op.Rows, 2*s.Channels), Y: k.write(op.Y, op.Batch, rows, s.Channels),
+		X:       k.read(op.X, op.Batch, op.Rows, 2*s.Channels),
 		Weights: kernels.F32(p.values.at), WeightsRow: uint32(p.stride),
 		Lengths: k.items(op.Lengths, op.Batch, op.Rows),
 		Rows:    uint32(rows), From: uint32(op.Out.From), RowTiles: uint32(rowTiles), ColumnTiles: uint32(columnTiles),
 		Channels: uint32(s.Channels), Kernel: uint32(s.Kernel), Eps: s.Eps, Normalised: flag(s.Normalised),
 	}
+	y := pass.Arg{View: op.Y, Batch: op.Batch, Rows: rows, Cols: s.Channels}
+	var kept string
+	args.Y, args.Halves, kept = k.results(y, ability{halves: columnTiles == 1 && t.name != "wide"})
 	args.Vectors = flag(s.Channels%2 == 0 && inPairs(args.X, args.Y))
-	return run(k.because("%s", why), args, grid{op.Batch * rowTiles * columnTiles, 1, 1}, 0, cost)
+	return run(k.because("%s%s", why, kept), args, grid{op.Batch * rowTiles * columnTiles, 1, 1}, 0, cost)
 }
 
 // depthwiseWalk is how many output columns a thread takes at most.

@@ -153,6 +153,35 @@ func (c *compiler) leave(a pass.Arg, exact, norms bool) prepared {
 	return p
 }
 
+// An ability is what a kernel can do with the rows that it writes.
+type ability struct {
+	halves bool // leave them as products want them, since it has whole rows
+	norms  bool // and their lengths
+	again  bool // it reads them again, as F32
+}
+
+// results notes that a launch writes rows: as halves, if it can and products read them, and
+// as F32, if something else does. It returns the parameters, of which what is not wanted is
+// zero, and what Dump should tell.
+func (k *call) results(y pass.Arg, can ability) (f32 kernels.View, halves kernels.Halves, kept string) {
+	var next future
+	if can.halves {
+		next = k.c.future(y)
+	}
+	alone := len(next.products) > 0 && !next.others && !can.again
+	if !alone {
+		f32 = k.write(y.View, y.Batch, y.Rows, y.Cols)
+	}
+	if len(next.products) > 0 {
+		halves = k.halves(k.c.leave(y, next.exact, can.norms && k.c.fast))
+		kept = "; " + kinds[alone] + fmt.Sprint(next.products)
+	}
+	return f32, halves, kept
+}
+
+// kinds says who reads halves, and whether nobody else reads what they are of.
+var kinds = map[bool]string{true: "halves alone, which only the products of these ops read: ", false: "halves too, for the products of ops "}
+
 // halves notes that a launch writes a left operand, and returns the parameter for it.
 func (k *call) halves(p prepared) kernels.Halves {
 	h := kernels.Halves{High: kernels.F16(k.to(p.high)), Scales: kernels.F32(k.to(p.scales)), Stride: int64(p.stride)}
@@ -229,7 +258,7 @@ func (m *linearProduct) note() string {
 		if note != "" {
 			note += "; "
 		}
-		note += fmt.Sprintf("halves alone, which only the products of ops %v read", m.halves.readers)
+		note += kinds[true] + fmt.Sprint(m.halves.readers)
 	}
 	return note
 }

@@ -219,6 +219,49 @@ func TestNormsLeaveHalves(t *testing.T) {
 	}
 }
 
+// So does a ConvGLU whose blocks have whole rows.
+func TestConvGLULeavesHalves(t *testing.T) {
+	library(t, 90)
+	const items, rows, n = 2, 14, 24
+	dev := emulated(t, drivertest.Hopper(), Config{})
+	defer dev.Close()
+	for _, g := range []struct {
+		channels, kernel int
+		normalised       bool
+		ways             string
+		prepares         int
+	}{
+		{20, 5, true, "128", 0}, {255, 3, false, "128", 0}, {300, 9, true, "512_k9", 0}, {301, 9, true, "512_k9_few", 0},
+		{300, 5, true, "512_k5", 0}, {300, 7, true, "512", 0}, {1100, 5, true, "wide", 1}, {600, 3, false, "512", 0}, {1200, 3, false, "512", 1},
+	} {
+		dev := dev
+		if g.ways != "" {
+			dev = emulated(t, drivertest.Hopper(), Config{Ways: map[string]string{"": g.ways}})
+			defer dev.Close()
+		}
+		ones := cases.Recipe("gain", 1, g.channels, 1, 0)
+		conv, err := dev.Load(t.Context(), pass.ConvGLUWeights{
+			Weight: cases.Encode("w", pass.F32, cases.Recipe("w", 1, g.channels*g.kernel, 1, 0), g.channels, g.kernel),
+			Bias:   ones, Gain: ones, Shift: ones, Normalised: g.normalised,
+		})
+		require.NoError(t, err)
+		w, err := dev.Load(t.Context(), pass.LinearWeights{
+			Parts: []pass.Tensor{cases.Encode("w", pass.F32, cases.Recipe("w", 1, n*g.channels, 0.2, 0), n, g.channels)}})
+		require.NoError(t, err)
+		x := values("x", "normal", items*rows, 2*g.channels).Float32s()
+		x[3*g.channels], x[40] = 1e30, float32(math.NaN())
+		for _, kind := range []pass.Math{pass.Exact, pass.Fast} {
+			chain{"", kind, func(v func(string, int) pass.View) []pass.Op {
+				y := v("y", items*rows*g.channels)
+				return []pass.Op{
+					pass.ConvGLU{X: v("x", 0), W: conv, Y: y, Batch: items, Rows: rows, Lengths: pass.Fixed(rows, rows-3)},
+					pass.Gemm{A: y, W: w, C: v("out", items*rows*n), Rows: items * rows},
+				}
+			}, items * rows * n, map[string]int{"tile_prepare": g.prepares, "conformer_convglu_" + g.ways + ":": 1}}.prove(t, dev, x)
+		}
+	}
+}
+
 // A product leaves halves to products that read nothing else of it, scaled by what its
 // results can be at most; results are as if it had left F32.
 func TestProductsLeaveHalves(t *testing.T) {

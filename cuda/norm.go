@@ -61,7 +61,7 @@ func (c *compiler) layernorm(op pass.LayerNorm, cost pass.Cost) error {
 	case op.Cols > 384:
 		name = "norm_layer_768"
 	}
-	k := c.call(name).because("rows of %d columns", op.Cols)
+	k := c.call(name)
 	f := field{op.Batch, op.Rows, op.Cols}
 	p := c.plan.Param(op.W).(*normParam)
 	args := kernels.LayerNorm{
@@ -70,17 +70,9 @@ func (c *compiler) layernorm(op pass.LayerNorm, cost pass.Cost) error {
 		Count: k.count(op.Batch * op.Rows), Rows: k.count(op.Rows), Cols: k.count(op.Cols), Eps: op.Eps,
 	}
 	y := pass.Arg{View: op.Y, Batch: op.Batch, Rows: op.Rows, Cols: op.Cols}
-	if next := c.future(y); len(next.products) > 0 && op.Cols <= 4096 {
-		args.Halves = k.halves(c.leave(y, next.exact, c.plan.Math == pass.Fast))
-		if !next.others && op.Rotated.IsZero() {
-			k.because("rows of %d columns; halves alone, which only the products of ops %v read", op.Cols, next.products)
-		} else {
-			args.Y = k.write(op.Y, op.Batch, op.Rows, op.Cols)
-			k.because("rows of %d columns; halves too, for the products of ops %v", op.Cols, next.products)
-		}
-	} else {
-		args.Y = k.write(op.Y, op.Batch, op.Rows, op.Cols)
-	}
+	var kept string
+	args.Y, args.Halves, kept = k.results(y, ability{halves: op.Cols <= 4096, norms: true, again: !op.Rotated.IsZero()})
+	k.because("rows of %d columns%s", op.Cols, kept)
 	args.Vectors = vectors(kernels.VectorX, args.X, f) | vectors(kernels.VectorY, args.Y, f)
 	if !op.Rotated.IsZero() {
 		t := c.plan.Param(op.Table).(*ropeParam)

@@ -296,9 +296,24 @@ static_assert(offsetof(Append, Heads) == 108, "as in Go");
 static_assert(offsetof(Append, Dim) == 112, "as in Go");
 static_assert(offsetof(Append, Capacity) == 116, "as in Go");
 
+struct Halves {
+	half* High;
+	half* Low;
+	float* Scales;
+	float* Norms;
+	int64_t Stride;
+};
+static_assert(sizeof(Halves) == 40, "as in Go");
+static_assert(offsetof(Halves, High) == 0, "as in Go");
+static_assert(offsetof(Halves, Low) == 8, "as in Go");
+static_assert(offsetof(Halves, Scales) == 16, "as in Go");
+static_assert(offsetof(Halves, Norms) == 24, "as in Go");
+static_assert(offsetof(Halves, Stride) == 32, "as in Go");
+
 struct ConvGLU {
 	kernels::View X;
 	kernels::View Y;
+	kernels::Halves Halves;
 	float* Weights;
 	kernels::Items Lengths;
 	uint32_t Rows;
@@ -312,21 +327,22 @@ struct ConvGLU {
 	uint32_t Normalised;
 	uint32_t Vectors;
 };
-static_assert(sizeof(ConvGLU) == 120, "as in Go");
+static_assert(sizeof(ConvGLU) == 160, "as in Go");
 static_assert(offsetof(ConvGLU, X) == 0, "as in Go");
 static_assert(offsetof(ConvGLU, Y) == 24, "as in Go");
-static_assert(offsetof(ConvGLU, Weights) == 48, "as in Go");
-static_assert(offsetof(ConvGLU, Lengths) == 56, "as in Go");
-static_assert(offsetof(ConvGLU, Rows) == 80, "as in Go");
-static_assert(offsetof(ConvGLU, From) == 84, "as in Go");
-static_assert(offsetof(ConvGLU, RowTiles) == 88, "as in Go");
-static_assert(offsetof(ConvGLU, ColumnTiles) == 92, "as in Go");
-static_assert(offsetof(ConvGLU, Channels) == 96, "as in Go");
-static_assert(offsetof(ConvGLU, Kernel) == 100, "as in Go");
-static_assert(offsetof(ConvGLU, WeightsRow) == 104, "as in Go");
-static_assert(offsetof(ConvGLU, Eps) == 108, "as in Go");
-static_assert(offsetof(ConvGLU, Normalised) == 112, "as in Go");
-static_assert(offsetof(ConvGLU, Vectors) == 116, "as in Go");
+static_assert(offsetof(ConvGLU, Halves) == 48, "as in Go");
+static_assert(offsetof(ConvGLU, Weights) == 88, "as in Go");
+static_assert(offsetof(ConvGLU, Lengths) == 96, "as in Go");
+static_assert(offsetof(ConvGLU, Rows) == 120, "as in Go");
+static_assert(offsetof(ConvGLU, From) == 124, "as in Go");
+static_assert(offsetof(ConvGLU, RowTiles) == 128, "as in Go");
+static_assert(offsetof(ConvGLU, ColumnTiles) == 132, "as in Go");
+static_assert(offsetof(ConvGLU, Channels) == 136, "as in Go");
+static_assert(offsetof(ConvGLU, Kernel) == 140, "as in Go");
+static_assert(offsetof(ConvGLU, WeightsRow) == 144, "as in Go");
+static_assert(offsetof(ConvGLU, Eps) == 148, "as in Go");
+static_assert(offsetof(ConvGLU, Normalised) == 152, "as in Go");
+static_assert(offsetof(ConvGLU, Vectors) == 156, "as in Go");
 
 struct Depthwise {
 	kernels::View X;
@@ -1193,20 +1209,6 @@ static_assert(offsetof(Advance, Plus) == 92, "as in Go");
 static_assert(offsetof(Advance, Stops) == 96, "as in Go");
 static_assert(offsetof(Advance, Stop) == 100, "as in Go");
 static_assert(offsetof(Advance, filler10) == 164, "as in Go");
-
-struct Halves {
-	half* High;
-	half* Low;
-	float* Scales;
-	float* Norms;
-	int64_t Stride;
-};
-static_assert(sizeof(Halves) == 40, "as in Go");
-static_assert(offsetof(Halves, High) == 0, "as in Go");
-static_assert(offsetof(Halves, Low) == 8, "as in Go");
-static_assert(offsetof(Halves, Scales) == 16, "as in Go");
-static_assert(offsetof(Halves, Norms) == 24, "as in Go");
-static_assert(offsetof(Halves, Stride) == 32, "as in Go");
 
 struct LayerNorm {
 	kernels::View X;

@@ -1,5 +1,6 @@
 // What Conformers have beside products: ConvGLU and DepthwiseConv2D, each in one launch.
 #include "conformer_depthwise.cuh"
+#include "tile_prepare.cuh"
 
 namespace conformer {
 
@@ -56,23 +57,23 @@ __device__ inline float2 finished(float2 v, float scale, float2 gain, float2 shi
 	return {activated(fmaf(v.x * scale, gain.x, shift.x)), activated(fmaf(v.y * scale, gain.y, shift.y))};
 }
 
-// fold halves the numbers that a lane adds up, and goes on until one is left: lanes that
+// fold halves the numbers that a lane combines, and goes on until one is left: lanes that
 // differ in a bit exchange those that the other keeps.
-template <int Lanes, int Half, int Slots>
-__device__ void fold(float (&s)[Slots]) {
+template <int Lanes, int Half, int Slots, class Op>
+__device__ void fold(float (&s)[Slots], Op op) {
 	const bool upper = lane_id() & (Half * Lanes);
 #pragma unroll
 	for (int i = 0; i < Half; i++) {
 		const float given = upper ? s[i] : s[i + Half], kept = upper ? s[i + Half] : s[i];
-		s[i] = kept + shfl_xor(given, Half * Lanes);
+		s[i] = op(kept, shfl_xor(given, Half * Lanes));
 	}
-	if constexpr (Half > 1) fold<Lanes, Half / 2>(s);
+	if constexpr (Half > 1) fold<Lanes, Half / 2>(s, op);
 }
 
-// row_sums adds up Rows numbers of each thread over the block, and returns what finish makes
-// of the sums. 16 numbers take 16 shuffles.
-template <int Threads, int Rows, class Finish>
-__device__ void row_sums(const float (&v)[Rows], float (&sums)[Rows], Finish finish) {
+// over_rows combines Rows numbers of each thread over the block, and returns what finish
+// makes of the results. 16 numbers take 16 shuffles.
+template <int Threads, int Rows, class Op, class Finish>
+__device__ void over_rows(const float (&v)[Rows], float (&results)[Rows], Op op, Finish finish) {
 	constexpr int Slots = Rows <= 4 ? 4 : 16, Lanes = 32 / Slots, Warps = Threads / 32;
 	constexpr int Shares = Slots * Warps < 32 ? 32 : Slots * Warps;  // whole warps
 	static_assert(Rows <= Slots && Shares <= Threads && (Warps & (Warps - 1)) == 0, "each share has a thread");
@@ -81,18 +82,40 @@ __device__ void row_sums(const float (&v)[Rows], float (&sums)[Rows], Finish fin
 	float s[Slots];
 #pragma unroll
 	for (int i = 0; i < Slots; i++) s[i] = i < Rows ? v[i] : 0.0f;
-	fold<Lanes, Slots / 2>(s);
+	fold<Lanes, Slots / 2>(s, op);
 #pragma unroll
-	for (int m = Lanes / 2; m > 0; m /= 2) s[0] += shfl_xor(s[0], m);
+	for (int m = Lanes / 2; m > 0; m /= 2) s[0] = op(s[0], shfl_xor(s[0], m));
 	if (lane_id() % Lanes == 0) shares[lane_id() / Lanes * Warps + warp_id()] = s[0];
 	__syncthreads();
 	if (threadIdx.x < Shares) {
-		const float total = warp_sum<Warps>(shares[threadIdx.x]);
+		const float total = warp_reduce<Warps>(shares[threadIdx.x], op);
 		if (threadIdx.x % Warps == 0) totals[threadIdx.x / Warps] = finish(total);
 	}
 	__syncthreads();
 #pragma unroll
-	for (int i = 0; i < Rows; i++) sums[i] = totals[i];
+	for (int i = 0; i < Rows; i++) results[i] = totals[i];
+}
+
+// store_halves stores a thread's pairs of rows that follow each other as the left operand of
+// products, with the bits that preparing them from memory would give. The block has whole
+// rows; zeros are beside them.
+template <int Threads, int Rows>
+__device__ void store_halves(const Halves& to, const float2 (&y)[Rows], int64_t first, uint32_t rows, uint32_t channel) {
+	float share[Rows], peak[Rows];
+#pragma unroll
+	for (int i = 0; i < Rows; i++) share[i] = tile::peak_of(tile::peak_of(0.0f, y[i].x), y[i].y);
+	over_rows<Threads>(share, peak, Largest(), [](float p) { return p; });
+#pragma unroll
+	for (int i = 0; i < Rows; i++) {
+		if (i >= rows) return;
+		const tile::Scale s = tile::scale_of(peak[i]);
+		if (threadIdx.x == 0) to.Scales[first + i] = s.inverse;
+		if (channel >= to.Stride) continue;
+		const uint2 p = tile::parts(y[i].x * s.factor, y[i].y * s.factor);
+		const int64_t at = (first + i) * to.Stride + channel;
+		*reinterpret_cast<uint32_t*>(to.High + at) = p.x;
+		if (to.Low != nullptr) *reinterpret_cast<uint32_t*>(to.Low + at) = p.y;
+	}
 }
 
 // convglu_of computes Rows output rows of an item × 2·Threads channels, a pair of them in
@@ -168,21 +191,21 @@ __device__ void convglu_of(const ConvGLU& a, bool vectors) {
 		float share[Rows], sum[Rows];
 #pragma unroll
 		for (int i = 0; i < Rows; i++) share[i] = v[i].x + v[i].y;
-		row_sums<Threads>(share, sum, [&](float total) { return total * each; });
+		over_rows<Threads>(share, sum, Add(), [&](float total) { return total * each; });
 #pragma unroll
 		for (int i = 0; i < Rows; i++) {
 			v[i] = {v[i].x - sum[i], v[i].y - sum[i]};
 			share[i] = left > 1 ? fmaf(v[i].x, v[i].x, v[i].y * v[i].y) : left > 0 ? v[i].x * v[i].x : 0.0f;
 		}
-		row_sums<Threads>(share, scale, [&](float total) { return 1.0f / sqrtf(fmaf(total, each, a.Eps)); });
+		over_rows<Threads>(share, scale, Add(), [&](float total) { return 1.0f / sqrtf(fmaf(total, each, a.Eps)); });
 	}
-	if (left == 0) return;
 #pragma unroll
 	for (int i = 0; i < Rows; i++) {
-		float2 y = {0.0f, 0.0f};
-		if (row + i < length) y = finished(v[i], scale[i], gain, shift);
-		if (first + i < a.Rows) store_pair(rows::at(a.Y, item, first + i, channel), left, vectors, y);
+		v[i] = row + i < length && left > 0 ? finished(v[i], scale[i], gain, shift) : float2{0.0f, 0.0f};
+		if (left == 1) v[i].y = 0.0f;
+		if (left > 0 && first + i < a.Rows && a.Y.P != nullptr) store_pair(rows::at(a.Y, item, first + i, channel), left, vectors, v[i]);
 	}
+	if (a.Halves.High != nullptr) store_halves<Threads>(a.Halves, v, (int64_t)item * a.Rows + first, a.Rows - first, channel);
 }
 
 template <int Threads, int Rows, int Taps>

@@ -1,9 +1,11 @@
 package kernels
 
-// A ConvGLU is a [pass.ConvGLU].
+// A ConvGLU is a [pass.ConvGLU], whose results go into Y, if it is not the zero view, and
+// into Halves.
 type ConvGLU struct {
 	X, Y        View
-	Weights     F32 // rows of WeightsRow: the taps, then bias, gain and shift
+	Halves      Halves // without norms; High nil unless ColumnTiles is 1
+	Weights     F32    // rows of WeightsRow: the taps, then bias, gain and shift
 	Lengths     Items
 	Rows        uint32 // output rows of an item
 	From        uint32 // first output row
