@@ -37,6 +37,7 @@ type compiler struct {
 	users    map[backend.Place][]int // steps that use a buffer
 	used     []bool                  // temporaries of which F32 elements are used
 	tiles    map[tileShape]tileDecision
+	convs    map[convAsked]convDecision
 	maps     map[mapKey]tensorMap
 }
 

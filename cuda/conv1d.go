@@ -24,22 +24,60 @@ func (c *compiler) conv1d(op pass.Conv1D, cost pass.Cost) error {
 		return err
 	}
 	l := layWindows(p.in, p.taps, op.Stride)
+	switch d := c.decideConv1D(op, p, l); {
+	case d.way == "direct":
+		return c.conv1dDirect(op, p, d.why, cost)
+	case d.stretch != nil:
+		return c.conv1dStretch(op, p, *d.stretch, d.why, cost)
+	}
+	return c.conv1dTiles(op, p, l, cost)
+}
+
+// A convAsked is all of a Conv1D that decides how it is computed.
+type convAsked struct {
+	p                       *convParam
+	fast, abs, lengths      bool
+	epilogue                pass.Epilogue
+	padding                 pass.Padding
+	out                     pass.Span
+	batch, in, stride, pool int
+	padLeft, padRight       int
+}
+
+// A convDecision is the way that was chosen for a Conv1D, and why. A recording has few kinds.
+type convDecision struct {
+	way, why string
+	stretch  *stretchPlan // nil: another way
+}
+
+// decideConv1D chooses how to compute a Conv1D.
+func (c *compiler) decideConv1D(op pass.Conv1D, p *convParam, l convLayout) convDecision {
+	asked := convAsked{
+		p, c.fast, op.Abs, !op.Lengths.View().IsZero(), op.Epilogue, op.Padding, op.Out, op.Batch, op.In, op.Stride, op.Pool,
+		op.PadLeft, op.PadRight,
+	}
+	if was, ok := c.convs[asked]; ok {
+		return was
+	}
 	rule, ways := convWays(op.Steps(op.In)*op.Pool, l.depth(), p.out)
 	if !c.tilesConv1D(op) {
 		ways = []string{"direct"}
 	}
 	stretches := c.planStretches(op, p)
 	ways = stretchWays(ways, stretches, op, p)
-	way, why := c.choose(fmt.Sprintf("conv1d %s %d×%dto%d k%ds%d %v", c.mathName(), op.Steps(op.In)*op.Pool, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
-	if way == "direct" {
-		return c.conv1dDirect(op, p, why, cost)
-	}
-	for _, s := range stretches {
-		if way == s.String() {
-			return c.conv1dStretch(op, p, s, why, cost)
+	var d convDecision
+	d.way, d.why = c.choose(fmt.Sprintf("conv1d %s %d×%dto%d k%ds%d %v", c.mathName(), op.Steps(op.In)*op.Pool, p.in, p.out, p.taps, op.Stride, p.typ), rule, ways...)
+	for i := range stretches {
+		if d.way == stretches[i].String() {
+			d.stretch = &stretches[i]
+			break
 		}
 	}
-	return c.conv1dTiles(op, p, l, cost)
+	if c.convs == nil {
+		c.convs = map[convAsked]convDecision{}
+	}
+	c.convs[asked] = d
+	return d
 }
 
 // tilesConv1D reports whether a Conv1D can go to tensor cores. Only the kernels in FP32
