@@ -44,6 +44,33 @@ var emulatedAccuracies = []string{
 	"statspool 10x100x64", "groupnorm 400x288", "poolnorm 3000x80", "l2norm 200x256", "logsoftmax 200x1500",
 }
 
+// Exact products on tensor cores take what is far below the largest of its row with fewer
+// bits. That shows only where the large ones count for nothing: they may be ten million
+// times as large before an error is too large.
+func TestAccuracyBesideOutliers(t *testing.T) {
+	t.Parallel()
+	dev := emulated(t, drivertest.Hopper(), Config{})
+	defer dev.Close()
+	const rows, columns, depth, at = 64, 64, 256, 7
+	for _, large := range []float32{1, 1e6, 1e7} {
+		a := values("A", "normal", 1, rows, depth).Float32s()
+		of := values("w", "normal", columns, depth).Float32s()
+		for i := range rows {
+			a[i*depth+at], of[i*depth+at] = large, 0
+		}
+		w := pass.Float32s("w", of, columns, depth)
+		c := cases.Case{
+			Name: "gemm", Op: pass.Gemm{Rows: rows}, Inputs: []cases.Tensor{cases.F32("A", a, 1, rows, depth)}, Outputs: []string{"C"},
+			Params: []cases.Param{{Field: "W", Weights: pass.LinearWeights{Parts: []pass.Tensor{w}}}},
+		}
+		want, err := c.Truth()
+		require.NoError(t, err)
+		got, err := compute(t.Context(), dev, c, pass.Exact)
+		require.NoError(t, err)
+		require.LessOrEqual(t, distance(got, want[0].Float32s()), cases.ExactTolerance.L2, "beside %g", large)
+	}
+}
+
 // compute runs the op of a case on dense buffers and returns its output.
 func compute(ctx context.Context, dev pass.Device, c cases.Case, math pass.Math) ([]float32, error) {
 	ses, err := dev.NewSession(pass.SessionConfig{})

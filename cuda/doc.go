@@ -10,6 +10,14 @@
 // made once. Data of one run go to the device in one copy, behind a number that is the
 // run's own; it comes back last, and only then is the run done.
 //
+// In Exact math tensor cores multiply each operand in two halves, scaled by powers of two,
+// with sums of F32: errors are those of F32. What is less than a millionth of the largest
+// element of its row of activations, or of its output's weights, has fewer than 22 bits. In
+// Fast math operands of products are rounded to F16, scaled likewise.
+//
+// Blocks of a grid never wait for each other, but those of a cluster do, which the hardware
+// starts together: sessions can share a GPU, or a slice of one, without a limit on grids.
+//
 // Kernels are in package kernels, compiled for each architecture. The device takes those
 // of its own architecture, or lower ones of the same generation, or else has the driver
 // compile PTX; Info says which.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -201,4 +203,26 @@ func checkImage(t *testing.T, a *kernels.Archive, r kernels.FamilyRecord, tier k
 			t.Logf("%s for %s spills %d bytes", e.Name, tier.Name, c.Spills)
 		}
 	}
+}
+
+// Sums have one order. Atomic operations, which do not, are on whole numbers, and in the one
+// wrapper that there is for them.
+func TestNoFloatingAtomics(t *testing.T) {
+	atomics := regexp.MustCompile(`\batomic[A-Z]\w*\(|\b(atom|red)\.[a-z]`)
+	sources, err := filepath.Glob("*.cu*")
+	require.NoError(t, err)
+	found := 0
+	for _, name := range sources {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			if !atomics.MatchString(line) {
+				continue
+			}
+			found++
+			require.Equal(t, "hardware.cuh", name, line)
+			require.Contains(t, line, "(uint32_t* p, uint32_t v)", name)
+		}
+	}
+	require.Positive(t, found)
 }
