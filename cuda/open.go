@@ -21,7 +21,7 @@ import (
 type GPU struct {
 	Ordinal    int
 	Name       string
-	UUID       string // "GPU-…", as nvidia-smi prints it
+	UUID       string // "GPU-…", as nvidia-smi prints it, who has "MIG-…" for a slice
 	Kind       string // "discrete" or "integrated"
 	Capability int    // times ten
 	SMs        int
@@ -295,7 +295,8 @@ func choose(gpus []GPU, name string) (GPU, error) {
 			var match bool
 			switch round {
 			case 0:
-				match = name == "" || name == strconv.Itoa(g.Ordinal) || strings.EqualFold(name, g.UUID)
+				id := strings.Replace(strings.ToUpper(name), "MIG-", "GPU-", 1) // of a slice
+				match = name == "" || name == strconv.Itoa(g.Ordinal) || strings.EqualFold(id, g.UUID)
 			case 1:
 				match = strings.EqualFold(name, g.Name)
 			case 2:

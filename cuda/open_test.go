@@ -105,7 +105,7 @@ func TestDeviceIsFoundByAnyName(t *testing.T) {
 	gpus, err := list(t.Context(), drv)
 	require.NoError(t, err)
 	for name, want := range map[string]int{
-		"": 0, "0": 0, "1": 1, "2": 2, gpus[2].UUID: 2, "nvidia test 86": 1, "test": 0, "86": 1, "NVIDIA Test 90": 0,
+		"": 0, "0": 0, "1": 1, "2": 2, gpus[2].UUID: 2, "MIG" + gpus[2].UUID[3:]: 2, "nvidia test 86": 1, "test": 0, "86": 1, "NVIDIA Test 90": 0,
 	} {
 		g, err := choose(gpus, name)
 		require.NoError(t, err, name)
