@@ -259,6 +259,20 @@ func TestRulesOfAForcedTier(t *testing.T) {
 	}
 }
 
+// A profile makes a device less than it is, and never more.
+func TestProfileIsNoMoreThanTheDevice(t *testing.T) {
+	t.Parallel()
+	limits := func(p Profile) []pass.Limit {
+		dev, err := hosted(t, drivertest.New(drivertest.Config{}), Config{Profile: p})
+		require.NoError(t, err)
+		defer dev.Close()
+		return dev.Info().Limits
+	}
+	require.Equal(t, limits(Profile{}), limits(Profile{Capability: 120, SMs: 1 << 40, SharedMemory: 1 << 40}))
+	lesser := limits(Profile{Capability: 80, SMs: 14, SharedMemory: 100 << 10})
+	require.Equal(t, []int64{80, 14, 100 << 10}, []int64{lesser[0].Value, lesser[1].Value, lesser[2].Value})
+}
+
 // sliced is a driver in whose contexts there are fewer multiprocessors than the GPU has, as
 // where several processes share it.
 type sliced struct{ hostDriver }

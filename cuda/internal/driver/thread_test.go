@@ -66,6 +66,18 @@ func TestThread(t *testing.T) {
 	require.ErrorIs(t, th.Do(func() error { return nil }), pass.ErrClosed)
 }
 
+// A thread that cannot learn which context a call left says so.
+func TestThreadThatDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	d := drivertest.New(drivertest.Config{})
+	th := driver.NewThread(d)
+	d.Fail("Current", 2, driver.InvalidValue)
+	var cause *driver.Error
+	require.ErrorAs(t, th.Do(func() error { return nil }), &cause)
+	require.Equal(t, driver.InvalidValue, cause.Code)
+	require.NoError(t, th.Do(func() error { return nil }))
+}
+
 // What was current on the caller's thread is so again.
 func TestThreadPutsBack(t *testing.T) {
 	runtime.LockOSThread()
