@@ -31,6 +31,7 @@ type compiler struct {
 	constant map[string]*memory      // fixed words, by their bytes
 	held     []*memory               // owned by the program
 	made     int                     // launches, by the first pass
+	spare    []*call                 // that the first pass is done with
 	watched  bool                    // a launch may set the status word
 	chosen   map[string][2]string    // what choose said, and why
 	halves   []preparedRows          // that are there at this point of the recording
@@ -143,7 +144,13 @@ type call struct {
 
 // call begins a launch of the kernel with the given name in the table.
 func (c *compiler) call(name string) *call {
-	k := &call{c: c, l: launch{label: c.step.Op.Name(), step: c.index}}
+	var k *call
+	if n := len(c.spare); n > 0 {
+		k, c.spare = c.spare[n-1], c.spare[:n-1]
+	} else {
+		k = new(call)
+	}
+	*k = call{c: c, l: launch{label: c.step.Op.Name(), step: c.index}}
 	k.l.touches = k.room[:0]
 	if k.l.entry, k.l.fn, k.err = c.d.kernels.get(name); k.err != nil {
 		k.l.entry = &kernels.Entry{Name: name}
@@ -303,6 +310,7 @@ func run[A any](k *call, args A, g grid, shared int, cost pass.Cost) error {
 	}
 	if c.scratch.dry {
 		c.made++
+		c.spare = append(c.spare, k)
 		return nil
 	}
 	k.l.shared = shared

@@ -222,7 +222,6 @@ func (r *recorder) make(kind string, t pass.DType, n int, input bool) pass.Buffe
 	ref := r.ref
 	ref.ID, ref.Generation = uint32(len(r.temps)+1), 1
 	b := pass.MakeBuffer(ref, t, n)
-	r.plan.places[ref] = Place{Index: len(r.temps)}
 	r.temps = append(r.temps, temp{handle: b, input: input, written: input})
 	life := Temp{Type: t, First: math.MaxInt, Last: -2}
 	if input { // filled by every start, used or not
@@ -267,7 +266,7 @@ func (r *recorder) Output(v pass.View, n int) pass.Output {
 	}
 	ref := r.ref
 	ref.ID, ref.Generation = uint32(len(r.plan.Outputs)+1), 1
-	r.plan.Outputs = append(r.plan.Outputs, Output{Place: r.plan.places[b.Ref()], Type: b.Type(), Offset: v.Offset, Len: n})
+	r.plan.Outputs = append(r.plan.Outputs, Output{Place: r.plan.Place(b), Type: b.Type(), Offset: v.Offset, Len: n})
 	return pass.MakeOutput(ref, b.Type(), n)
 }
 

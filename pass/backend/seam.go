@@ -92,7 +92,7 @@ type Plan struct {
 	States  []Memory       // buffers of the session that the steps use
 	Outputs []Output
 
-	places map[pass.Ref]Place
+	places map[pass.Ref]Place // of buffers of the session
 	params map[pass.Ref]Memory
 	caches map[pass.Ref]Memory
 }
@@ -120,7 +120,12 @@ type Place struct {
 }
 
 // Place returns where a buffer of the plan lies.
-func (p *Plan) Place(b pass.Buffer) Place { return p.places[b.Ref()] }
+func (p *Plan) Place(b pass.Buffer) Place {
+	if ref := b.Ref(); ref.Recording != 0 { // numbered as they were made
+		return Place{Index: int(ref.ID) - 1}
+	}
+	return p.places[b.Ref()]
+}
 
 // Param returns what Hardware.Load made of a param of the plan.
 func (p *Plan) Param(h pass.Param) Memory { return p.params[h.Ref()] }

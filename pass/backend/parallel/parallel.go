@@ -33,12 +33,50 @@ func For(n, bytes int, work func(from, to int)) {
 	rest.Wait()
 }
 
-// Copy is the builtin copy for what may be large.
+// Copy is the builtin copy for what may be large. It allocates nothing: runs copy what goes
+// in and comes out.
 func Copy[T byte | uint32 | float32](dst, src []T) {
-	n, size := min(len(dst), len(src)), int(unsafe.Sizeof(*new(T)))
-	if n*size < 2*grain { // without the closure, which would be allocated
+	size := int(unsafe.Sizeof(*new(T)))
+	n := min(len(dst), len(src)) * size
+	parts := min(n/grain, most, runtime.GOMAXPROCS(0))
+	if parts < 2 {
 		copy(dst, src)
 		return
 	}
-	For(n, size, func(from, to int) { copy(dst[from:to], src[from:to]) })
+	c := copiers.Get().(*copier)
+	c.dst = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), n)
+	c.src = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(src))), n)
+	c.parts = parts
+	c.rest.Add(parts - 1)
+	for i := 1; i < parts; i++ {
+		go c.work[i]()
+	}
+	c.part(0)
+	c.rest.Wait()
+	c.dst, c.src = nil, nil
+	copiers.Put(c)
+}
+
+// A copier is what goroutines that copy have in common. Their functions are made once.
+type copier struct {
+	dst, src []byte
+	parts    int
+	rest     sync.WaitGroup
+	work     [most]func()
+}
+
+var copiers = sync.Pool{New: func() any {
+	c := &copier{}
+	for i := range c.work {
+		c.work[i] = func() {
+			defer c.rest.Done()
+			c.part(i)
+		}
+	}
+	return c
+}}
+
+func (c *copier) part(i int) {
+	from, to := i*len(c.dst)/c.parts, (i+1)*len(c.dst)/c.parts
+	copy(c.dst[from:to], c.src[from:to])
 }
