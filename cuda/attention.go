@@ -91,9 +91,9 @@ func (a *attention) compile() error {
 	case "split":
 		return a.split(why)
 	case "mma":
-		return a.packed(kernels.FlashFor(a.tier(), a.c.fast, a.relative), kernels.PackName(a.tier(), a.halves, !a.c.fast), kernels.PositionsName(a.tier(), !a.c.fast), why)
+		return a.packed(kernels.FlashFor(a.tier(), a.c.fast, a.relative), false, why)
 	}
-	return a.packed(a.wide(way), kernels.PackRowsName(a.tier(), a.halves), kernels.PositionsRowsName(a.tier()), why)
+	return a.packed(a.wide(way), true, why)
 }
 
 // ways returns how it can be computed, the best first, and the rule behind the order.
@@ -102,7 +102,7 @@ func (a *attention) ways() (rule string, ways []string) {
 		return "few queries read keys and values once", []string{"split"}
 	}
 	if a.c.fast {
-		for _, way := range []string{"wgmma-turns", "wgmma", "wgmma-soft"} {
+		for _, way := range []string{"wgmma", "wgmma-turns", "wgmma-soft"} {
 			if a.c.has(a.wide(way).Name) {
 				ways = append(ways, way)
 			}
@@ -123,7 +123,7 @@ func (a *attention) wide(way string) kernels.Entry {
 	switch {
 	case !a.relative:
 		return kernels.WideFor(a.tier(), way != "wgmma", way == "wgmma-soft")
-	case way == "wgmma-turns":
+	case way == "wgmma":
 		return kernels.WideRelativeFor(a.tier())
 	}
 	return kernels.Entry{}
@@ -159,10 +159,14 @@ func (a *attention) numbers(k *call) (lengths, keyLengths kernels.Items, keyNumb
 	return k.items(a.lengths, a.batch, a.queries), k.items(a.keyLengths, a.batch, a.most), k.index(a.keyNumbers, a.batch, 0, a.most)
 }
 
-// packed emits the kernels for many queries: those that pack keys and values, and place
-// relative positions, as halves, and the one that computes.
-func (a *attention) packed(entry kernels.Entry, pack, place, why string) error {
+// packed emits the kernels for many queries: those that pack keys and values, and relative
+// positions, as halves, and the one that computes; wide says that it is one of warpgroups.
+func (a *attention) packed(entry kernels.Entry, wide bool, why string) error {
 	c, d := a.c, a.tier()
+	pack, place := kernels.PackName(d, a.halves, !c.fast), kernels.PositionsName(d, !c.fast)
+	if wide {
+		pack, place = kernels.PackRowsName(d, a.halves), kernels.PositionsRowsName(d)
+	}
 	parts := 2
 	if c.fast {
 		parts = 1
@@ -212,7 +216,7 @@ func (a *attention) packed(entry kernels.Entry, pack, place, why string) error {
 		Keys: kernels.F16(k.from(keys)), Values: kernels.F16(k.from(values)),
 		KeyFactors: kernels.F32(k.from(keyFactors)), ValueFactors: kernels.F32(k.from(valueFactors)),
 		Most: uint32(a.most), Queries: uint32(a.queries), Heads: uint32(a.heads), Dim: uint32(a.dim),
-		Blocks: uint32(blocks), Tiles: uint32(tiles),
+		Blocks: uint32(blocks), Tiles: uint32(tiles), Works: uint32(slabs * tiles),
 		Moving: flag(a.moving), HalfValues: flag(a.halves), Scale: a.factor(),
 	}
 	args.Left, args.Right = a.band()
@@ -221,7 +225,11 @@ func (a *attention) packed(entry kernels.Entry, pack, place, why string) error {
 		args.Q2 = k.read(a.q2, a.batch, a.queries, width)
 		args.Positions, args.PositionFactors = kernels.F16(k.from(positions)), kernels.F32(k.from(positionFactors))
 	}
-	return run(k, args, grid{slabs * tiles, 1, 1}, entry.Shared, a.cost)
+	works := slabs * tiles
+	if wide && !a.relative && a.mask.Kind() == pass.MaskNone { // all have as many keys
+		works = max(min(works, c.d.attributes.sms), ceilDiv(works, kernels.WideWorks))
+	}
+	return run(k, args, grid{works, 1, 1}, entry.Shared, a.cost)
 }
 
 // splitRows is how many queries split takes at a time, so that its scratch memory does not

@@ -96,7 +96,7 @@ struct Attention {
 	uint32_t Moving;
 	uint32_t HalfValues;
 	float Scale;
-	uint32_t filler27;
+	uint32_t Works;
 };
 static_assert(sizeof(Attention) == 280, "as in Go");
 static_assert(offsetof(Attention, Q) == 0, "as in Go");
@@ -126,7 +126,7 @@ static_assert(offsetof(Attention, Right) == 260, "as in Go");
 static_assert(offsetof(Attention, Moving) == 264, "as in Go");
 static_assert(offsetof(Attention, HalfValues) == 268, "as in Go");
 static_assert(offsetof(Attention, Scale) == 272, "as in Go");
-static_assert(offsetof(Attention, filler27) == 276, "as in Go");
+static_assert(offsetof(Attention, Works) == 276, "as in Go");
 
 struct AttentionPack {
 	uint32_t* K;

@@ -18,7 +18,7 @@ type Attention struct {
 	Moving                                    uint32 // the last query stands at the item's last key, not at Most − 1
 	HalfValues                                uint32 // V is F16
 	Scale                                     float32
-	_                                         uint32
+	Works                                     uint32 // tiles of all slabs
 }
 
 // A flash is a variant of the kernel for many queries.

@@ -3,7 +3,9 @@
 
 namespace attention {
 
-constexpr int PackThreads = 256;
+// Threads of a thread block: Rows have less to find places for, and each thread more in flight.
+template <int D, bool Rows>
+constexpr int PackThreads = Rows ? 2 * D : 256;
 
 // A Source is the rows of a block: row r of them is row From + r of what begins at P, and
 // is there if that is within Count.
@@ -84,11 +86,11 @@ __device__ inline Power block_power(float largest) {
 template <typename T, int D, bool Exact, bool Turned, bool Usual>
 __device__ inline void pack_block(const Source<T>& s, bool values, half* to, float* factor) {
 	using Chunk = Chunks<T, D, Turned>;
-	constexpr int Each = Chunk::Count / PackThreads;
+	constexpr int Threads = PackThreads<D, Usual>, Each = Chunk::Count / Threads;
 	float v[Each][8], most = 0.0f;
 	bool odd = false;
 #pragma unroll
-	for (int i = 0; i < Each; i++) Chunk(threadIdx.x + i * PackThreads).load(s, v[i]);
+	for (int i = 0; i < Each; i++) Chunk(threadIdx.x + i * Threads).load(s, v[i]);
 #pragma unroll
 	for (int i = 0; i < Each; i++) {
 #pragma unroll
@@ -97,7 +99,7 @@ __device__ inline void pack_block(const Source<T>& s, bool values, half* to, flo
 			odd |= !finite(v[i][e]);
 		}
 	}
-	most = block_max<PackThreads>(most);
+	most = block_max<Threads>(most);
 	if (values) odd = __syncthreads_or(odd);
 	const Power scale = block_power<Usual>(most);
 	if (threadIdx.x == 0) *factor = values && odd ? -fmaxf(scale.down, 0x1p-126f) : scale.down;
@@ -105,7 +107,7 @@ __device__ inline void pack_block(const Source<T>& s, bool values, half* to, flo
 	for (int i = 0; i < Each; i++) {
 #pragma unroll
 		for (int e = 0; e < 8; e++) v[i][e] = values && !finite(v[i][e]) ? 0.0f : v[i][e] * scale.up;
-		half* p = to + Chunk(threadIdx.x + i * PackThreads).place();
+		half* p = to + Chunk(threadIdx.x + i * Threads).place();
 		store_halves(p, v[i]);
 		if (Exact) {
 #pragma unroll

@@ -85,7 +85,7 @@ func packEntries() []Entry {
 				if !exact && dim <= 128 {
 					all = append(all, Entry{
 						Name: PackRowsName(dim, halves), Call: fmt.Sprintf("attention::pack<%s, %d, false, true>", t, dim),
-						Args: AttentionPack{}, Threads: 256, Resident: 8 - dim/32, From: 90, Exact: true,
+						Args: AttentionPack{}, Threads: 2 * dim, Resident: 512 / dim, From: 90, Exact: true,
 					})
 				}
 			}
@@ -96,7 +96,7 @@ func packEntries() []Entry {
 			if !exact && dim <= 128 {
 				all = append(all, Entry{
 					Name: PositionsRowsName(dim), Call: fmt.Sprintf("attention::positions<%d, false, true>", dim),
-					Args: AttentionPositions{}, Threads: 256, Resident: 8 - dim/32, From: 90, Exact: true,
+					Args: AttentionPositions{}, Threads: 2 * dim, Resident: 512 / dim, From: 90, Exact: true,
 				})
 			}
 		}

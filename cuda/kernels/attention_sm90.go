@@ -2,6 +2,9 @@ package kernels
 
 import "fmt"
 
+// WideWorks is how many tiles a block of [WideFor]'s kernel does at most.
+const WideWorks = 256
+
 // A flashWide is a variant of the kernel of warpgroups for many queries.
 type flashWide struct {
 	dim, stages int
@@ -33,7 +36,7 @@ func WideRelativeFor(dim int) Entry {
 		Args: Attention{}, Threads: 128*groups + 128, Resident: 1,
 		Shared: (2*stages+slots)*AttentionBlock*dim*2 + 4*groups*16*bandStride(AttentionBlock)*4 + 2*8*(2*stages+slots) + 8,
 		Tile:   [3]int{64 * groups, AttentionBlock, dim},
-		From:   90, Exact: true,
+		From:   90, Exact: true, Waits: true,
 	}
 }
 
@@ -44,9 +47,9 @@ func (w flashWide) entry() Entry {
 		Call:    fmt.Sprintf("attention::flash_wide<%d, %d, 2, %v, %v>", w.dim, w.stages, w.turns, w.soft),
 		Args:    Attention{},
 		Threads: 384, Resident: 1,
-		Shared: 2*w.stages*pair*w.dim*2 + 4*8*w.stages + 8,
+		Shared: 2*w.stages*pair*w.dim*2 + 4*8*w.stages + WideWorks,
 		Tile:   [3]int{128, pair, w.dim},
-		From:   90, Exact: true,
+		From:   90, Exact: true, Waits: true,
 	}
 }
 

@@ -16,6 +16,8 @@ __device__ inline float computed_weight(float x) {
 	return float_of(bits_of(y) + (bits_of(whole) << 23));
 }
 
+constexpr int WideWorks = 256;  // of a block at most: WideWorks in Go
+
 // pack_weights makes operands of weights.
 template <int Blocks>
 __device__ inline void pack_weights(uint32_t (&p)[4 * Blocks][4], const float (&s)[Blocks][BlockRows / 2]) {
@@ -68,7 +70,7 @@ struct WideTile {
 	struct Barriers {
 		Mbarrier keys[Stages], values[Stages];            // have arrived
 		Mbarrier keys_free[Stages], values_free[Stages];  // all warps are done with
-		uint32_t again;                                   // not all numbers were usual
+		uint8_t again[WideWorks];                         // whether not all numbers of a work were usual
 	};
 
 	// A Turn is where the walk over steps is among the stages.
@@ -92,7 +94,7 @@ struct WideTile {
 				mbarrier_init(&b.keys_free[i], 4 * Groups);
 				mbarrier_init(&b.values_free[i], 4 * Groups);
 			}
-			b.again = 0;
+			for (int i = 0; i < WideWorks; i++) b.again[i] = 0;
 			mbarrier_ready();
 		}
 		__syncthreads();
