@@ -42,7 +42,7 @@ type Config struct {
 	// Trace, if not nil, makes recordings run kernel by kernel, outside of graphs, and is
 	// called after each part of a run with the time of every kernel: from the goroutine of
 	// the session, so that with several sessions calls may come at once. A panic in it fails
-	// the run.
+	// the run. It must close neither the session nor the device, which would wait for it.
 	Trace func(Trace)
 	// Logger hears what was found and chosen. nil: nobody does.
 	Logger *slog.Logger

@@ -259,6 +259,23 @@ func TestRulesOfAForcedTier(t *testing.T) {
 	}
 }
 
+// loud is a logger that panics.
+type loud struct{ slog.Handler }
+
+func (loud) Enabled(context.Context, slog.Level) bool { return true }
+
+func (loud) Handle(_ context.Context, r slog.Record) error { panic("no ear for " + r.Message) }
+
+// A panic of the caller's logger is an error.
+func TestLoggerThatPanics(t *testing.T) {
+	t.Parallel()
+	drv := drivertest.New(drivertest.Config{})
+	_, err := hosted(t, drv, Config{Logger: slog.New(loud{})})
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	require.ErrorContains(t, err, "no ear for cuda: opened")
+	require.Empty(t, drv.Leaks())
+}
+
 // A profile makes a device less than it is, and never more.
 func TestProfileIsNoMoreThanTheDevice(t *testing.T) {
 	t.Parallel()

@@ -119,8 +119,22 @@ func open(ctx context.Context, drv driver.Driver, cfg Config) (pass.Device, erro
 		d.thread.Close()
 		return nil, fmt.Errorf("%s: %w", gpu.Name, err)
 	}
-	d.log.Info("cuda: opened", "device", gpu.Name, "driver", gpu.Driver, "library", gpu.Library, "kernels", d.kernels.tier())
-	return opened{backend.New(d), d}, nil
+	dev := opened{backend.New(d), d}
+	if err := d.announce(); err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	return dev, nil
+}
+
+// announce tells the caller's logger of the device.
+func (d *device) announce() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("Logger: panic: %v: %w", r, pass.ErrInvalid)
+		}
+	}()
+	d.log.Info("cuda: opened", "device", d.gpu.Name, "driver", d.gpu.Driver, "library", d.gpu.Library, "kernels", d.kernels.tier())
+	return nil
 }
 
 // start makes the context and what every device has.
