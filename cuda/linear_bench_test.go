@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases"
 )
@@ -25,7 +26,12 @@ func (g gemmTiming) name() string {
 }
 
 func gemmTimings() []gemmTiming {
-	fast := []string{"wide 128x256", "wide 128x256, clusters of 2", "wide 128x192", "wide 128x160", "wide 128x160, clusters of 2", "wide 128x128", "wide 128x128, clusters of 2", "128x128"}
+	fast := []string{"128x128"}
+	for _, columns := range []int{256, 192, 160, 128} {
+		for _, blocks := range []int{1, 2, 4} {
+			fast = append(fast, tileChoice{wide: kernels.WideShape{Columns: columns, Blocks: blocks}}.String())
+		}
+	}
 	exact := []string{"wide 128x128", "wide 128x128, clusters of 2", "128x128"}
 	return []gemmTiming{
 		{4096, 4096, 4096, pass.F16, pass.Fast, fast},

@@ -80,8 +80,7 @@ func wideWays(p *product, sms int, has func(kernel string) bool) []tileChoice {
 			continue
 		}
 		t := tileChoice{wide: s}
-		clusters := wideClusters(p, s)
-		seconds[t] = wideTime(s, p.depth, ceilDiv(clusters, max(sms/s.Blocks, 1)))
+		seconds[t] = wideTime(p, s, sms)
 		ways = append(ways, t)
 	}
 	slices.SortStableFunc(ways, func(a, b tileChoice) int {
@@ -102,20 +101,25 @@ func wideClusters(p *product, s kernels.WideShape) int {
 	return ceilDiv(down, s.Blocks) * ceilDiv(p.columns.Len(), s.Columns)
 }
 
-// wideTime estimates the time of a block that computes so many tiles: of the products, at
-// the rate of a multiprocessor of an H200 or that of the copies, and of results. Those of
-// rounded operands are written while the next tile is computed.
-func wideTime(s kernels.WideShape, depth, tiles int) float64 {
-	const rate, copies, stores = 7.0e12, 7.5e10, 5.0e10 // F16 operations and bytes a second
-	parts := map[int][2]float64{1: {1, 1}, 2: {2, 1}, 3: {2, 2}}[s.Products]
-	deep := float64(tiles * roundUp(depth, kernels.WideDepth))
-	work := 2 * kernels.WideRows * float64(s.Columns*s.Products) * deep / rate
-	copied := 2 * (kernels.WideRows*parts[0] + float64(s.Columns)/float64(s.Blocks)*parts[1]) * deep / copies
-	written := tiles
-	if s.Products == 1 {
-		written = 1
+// wideAtOnce returns how many clusters run at a time. A large one stays within one group of
+// multiprocessors: a twelfth may be left over.
+func wideAtOnce(s kernels.WideShape, sms int) int {
+	if s.Blocks > 2 {
+		sms = sms * 11 / 12
 	}
-	return max(work, copied) + copied/16 + 1e-6 + 4*kernels.WideRows*float64(s.Columns*written)/stores
+	return max(sms/s.Blocks, 1)
+}
+
+// wideTime estimates the time of a product: of the operations, at the rate of a multiprocessor
+// of an H200; or of the copies from its second cache, if they take longer; and of the results
+// of the last tiles, since the others are written while the next tiles are computed.
+func wideTime(p *product, s kernels.WideShape, sms int) float64 {
+	const rate, copies, stores = 7.0e12, 5.8e12, 5.0e10 // F16 operations of one; bytes a second of all, and of one
+	parts := map[int][2]int{1: {1, 1}, 2: {2, 1}, 3: {2, 2}}[s.Products]
+	clusters, depth := wideClusters(p, s), roundUp(p.depth, kernels.WideDepth)
+	work := 2 * float64(ceilDiv(clusters, wideAtOnce(s, sms))*kernels.WideRows*s.Columns*s.Products*depth) / rate
+	copied := 2 * float64(clusters*(parts[0]*s.Blocks*kernels.WideRows+parts[1]*s.Columns)*depth) / copies
+	return max(work, copied) + copied/16 + 1e-6 + float64(4*kernels.WideRows*s.Columns)/stores
 }
 
 // kernel returns the name of the kernel for a number of parts.

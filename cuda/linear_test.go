@@ -61,7 +61,7 @@ func TestGemmOfManyTiles(t *testing.T) {
 		ways []string
 	}{
 		{c(300, 650, 300), pass.Exact, []string{"wide 128x64", "wide 128x128", "wide 128x128, clusters of 2", "128x128"}},
-		{c(300, 650, 300), pass.Fast, []string{"wide 128x64", "wide 128x128", "wide 128x128, clusters of 2", "wide 128x192", "wide 128x160", "wide 128x160, clusters of 2", "wide 128x256", "wide 128x256, clusters of 2", "64x64"}},
+		{c(300, 650, 300), pass.Fast, []string{"wide 128x64", "wide 128x128", "wide 128x128, clusters of 2", "wide 128x192", "wide 128x192, clusters of 2", "wide 128x160, clusters of 2", "wide 128x160, clusters of 4", "wide 128x128, clusters of 4", "wide 128x256", "wide 128x256, clusters of 2", "wide 128x256, clusters of 4", "64x64"}},
 		{c(100, 2100, 70), pass.Exact, []string{"64x64, sums in 4 parts"}},
 		{c(1100, 40, 70), pass.Fast, []string{"128x128", "wide 128x64"}},
 		{c(400, 40, 30), pass.Exact, []string{"128x32"}},
@@ -234,7 +234,9 @@ func TestTileWays(t *testing.T) {
 		{4096, 4096, 4096, whole, false, hopper, "wide 128x256, clusters of 2"},
 		{4096, 4096, 4096, split, true, hopper, "wide 128x128, clusters of 2"},
 		{4096, 4096, 4096, whole, false, none, "128x128"},
-		{1500, 1536, 384, whole, false, hopper, "wide 128x160, clusters of 2"},
+		{1500, 1536, 384, whole, false, hopper, "wide 128x160, clusters of 4"},
+		{1500, 5120, 1280, whole, false, hopper, "wide 128x256, clusters of 4"},
+		{1500, 1280, 5120, whole, false, hopper, "wide 128x160, clusters of 4"},
 		{64, 1280, 1280, whole, false, none, "64x64, sums in 2 parts"},
 		{64, 1280, 1280, whole, false, hopper, "wide 128x64"},
 		{9, 1280, 5120, whole, false, hopper, "64x64, sums in 6 parts"},

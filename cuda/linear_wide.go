@@ -21,7 +21,7 @@ func (c *compiler) tileWide(p product, t tileChoice, why string, cost pass.Cost)
 			return fmt.Errorf("tensor maps of %v: %w", t, err)
 		}
 	}
-	clusters := min(wideClusters(&p, s), max(c.d.attributes.sms/s.Blocks, 1))
+	clusters := min(wideClusters(&p, s), wideAtOnce(s, c.d.attributes.sms))
 	return run(k.because("%v: %s", t, why), args, grid{clusters * s.Blocks, 1, 1}, s.Shared(), cost)
 }
 

@@ -183,6 +183,81 @@ struct Wide {
 		for (int i = 0; i < Held * PieceSums; i++) r.held[i] = sum[Parked * PieceSums + i];
 	}
 
+	// direct reports whether the results of a piece are what most are: whole, without lengths
+	// and columns that are given again, and with an epilogue that the networks have.
+	__device__ static bool direct(const Tile& a, uint32_t column) {
+		const uint32_t kind = a.Epilogue.Kind;
+		return (kind == KindNone || kind == KindResidual || kind == KindReLU || kind == KindLeaky || kind == KindGELU) && a.Dual == nullptr &&
+		       a.Residual.P == nullptr && a.LengthStride == 0 && column + PieceColumns <= a.Columns && (a.Scales != nullptr || quads(a));
+	}
+
+	// write_direct writes a piece of that kind, from the row `first` of the item on. It decides
+	// once for the four quads of a lane: a warp is almost alone, and each decision takes as long
+	// as a dozen of results. What is beyond the rows is computed from the last one.
+	__device__ static void write_direct(const Tile& a, const Quad& q, const float* mine, uint32_t item, uint32_t first, uint32_t rows) {
+		float v[4][4], scale[4];
+		uint32_t within[4];
+#pragma unroll
+		for (uint32_t i = 0; i < 4; i++) {
+			within[i] = min(rowOf(i), rows - 1) + first;
+			scale[i] = a.AScale[a.ScaleRows == 1 ? item * a.ItemRows + within[i] : item];
+			const float4 s = load4(mine + at(rowOf(i), lane_id() % 8 * 4));
+			v[i][0] = s.x, v[i][1] = s.y, v[i][2] = s.z, v[i][3] = s.w;
+		}
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+#pragma unroll
+			for (int j = 0; j < 4; j++) v[i][j] = a.BScale == nullptr ? v[i][j] * scale[i] : unscale(v[i][j], scale[i], q.scale[j]);
+		}
+		float* const c = a.C.P + item * a.C.Batch;
+		if (a.Epilogue.Kind == KindResidual) {
+			float4 was[4];
+#pragma unroll
+			for (int i = 0; i < 4; i++) was[i] = load4(c + within[i] * a.C.Row + q.column);
+#pragma unroll
+			for (int i = 0; i < 4; i++) {
+				const float w[4] = {was[i].x, was[i].y, was[i].z, was[i].w};
+#pragma unroll
+				for (int j = 0; j < 4; j++) v[i][j] = fmaf(a.Epilogue.Alpha, v[i][j] + q.bias[j], w[j]);
+			}
+		} else {
+#pragma unroll
+			for (int i = 0; i < 4; i++) {
+#pragma unroll
+				for (int j = 0; j < 4; j++) v[i][j] += q.bias[j];
+			}
+			if (a.Epilogue.Kind == KindGELU) {
+#pragma unroll
+				for (int i = 0; i < 4; i++) {
+#pragma unroll
+					for (int j = 0; j < 4; j++) v[i][j] = gelu(v[i][j]);
+				}
+			} else if (a.Epilogue.Kind != KindNone) {
+#pragma unroll
+				for (int i = 0; i < 4; i++) {
+#pragma unroll
+					for (int j = 0; j < 4; j++) v[i][j] = apply_light(a.Epilogue, v[i][j], 0.0f);
+				}
+			}
+		}
+		if (a.Scales == nullptr) {
+#pragma unroll
+			for (uint32_t i = 0; i < 4; i++) {
+				if (rowOf(i) < rows) store_global4(c + within[i] * a.C.Row + q.column, {v[i][0], v[i][1], v[i][2], v[i][3]});
+			}
+			return;
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < 4; i++) {
+			const uint32_t number = item * a.ItemRows + within[i];
+			const Scale s = scale_of(fminf(fmaf(a.Norms[number], a.Reach, a.Lift), a.Most));
+			if (rowOf(i) >= rows) continue;
+			half* const h = reinterpret_cast<half*>(c + within[i] * a.C.Row) + q.column;
+			*reinterpret_cast<uint2*>(h) = {pack_half(v[i][0] * s.factor, v[i][1] * s.factor), pack_half(v[i][2] * s.factor, v[i][3] * s.factor)};
+			if (q.column == 0) a.Scales[number] = s.inverse;
+		}
+	}
+
 	// write writes the next piece, if there is one.
 	__device__ void write(const Tile& a, Results& r, const Quad& q, bool now = true) {
 		const uint32_t piece = r.next;
@@ -200,29 +275,8 @@ struct Wide {
 		}
 		__syncwarp();
 		const uint32_t inPlace = lane_id() % 8 * 4, rows = min((uint32_t)PieceRows, a.ItemRows > first ? a.ItemRows - first : 0);
-		if (plain(a, column, PieceColumns) && quads(a)) {
-			float* c = a.C.P + r.place.item * a.C.Batch + (int64_t)(first + rowOf(0)) * a.C.Row + q.column;
-			const float* scales = a.AScale + (a.ScaleRows == 1 ? r.place.item * a.ItemRows + first + rowOf(0) : r.place.item);
-			float4 was[4];
-			float scale[4];
-#pragma unroll
-			for (uint32_t i = 0; i < 4; i++) {
-				was[i] = {-0.0f, -0.0f, -0.0f, -0.0f};  // which changes no sum, nor a zero's sign
-				if (rowOf(i) >= rows) continue;
-				scale[i] = scales[a.ScaleRows == 1 ? 4 * i : 0];
-				if (in_place(a.Epilogue)) was[i] = load4(c + 4 * i * a.C.Row);
-			}
-			const float alpha = in_place(a.Epilogue) ? a.Epilogue.Alpha : 1.0f;
-#pragma unroll
-			for (uint32_t i = 0; i < 4; i++) {
-				if (rowOf(i) >= rows) break;
-				const float4 s = load4(mine + at(rowOf(i), inPlace));
-				store_global4(c + 4 * i * a.C.Row,
-				              {fmaf(alpha, unscale(s.x, scale[i], q.scale[0]) + q.bias[0], was[i].x),
-				               fmaf(alpha, unscale(s.y, scale[i], q.scale[1]) + q.bias[1], was[i].y),
-				               fmaf(alpha, unscale(s.z, scale[i], q.scale[2]) + q.bias[2], was[i].z),
-				               fmaf(alpha, unscale(s.w, scale[i], q.scale[3]) + q.bias[3], was[i].w)});
-			}
+		if (direct(a, column)) {
+			if (rows > 0) write_direct(a, q, mine, r.place.item, first, rows);
 		} else {
 			store_rows<4, 1>(
 			    a, quad_of(a, q.column), rowOf(0), rows, [&](uint32_t i) { return row_of(a, r.place.item, first + i); },
