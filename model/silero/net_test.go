@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/model/goldens"
 	"github.com/tandem-gpu/tandem/model/internal/undertest"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -33,6 +34,29 @@ func TestProbabilities(t *testing.T) {
 		p, err := net.Probabilities(ctx, nil)
 		require.NoError(t, err)
 		require.Empty(t, p)
+	})
+}
+
+// In Fast math, where a device has its own, probabilities are close and segments the same.
+func TestProbabilitiesInFastMath(t *testing.T) {
+	t.Parallel()
+	undertest.EachMath(t, func(t *testing.T, dev pass.Device, m pass.Math) {
+		if m != pass.Fast {
+			return
+		}
+		net := load(t, dev)
+		for _, name := range names {
+			ref := reference(t, name)
+			p, err := net.Probabilities(t.Context(), samples(t, name))
+			require.NoError(t, err)
+			require.Len(t, p, len(ref.Probabilities))
+			for i, want := range ref.Probabilities {
+				require.InDelta(t, want, p[i], goldens.Fast, "%s: chunk %d", name, i)
+			}
+			segments, err := Segments(p, ref.Samples, DefaultParams())
+			require.NoError(t, err)
+			require.Equal(t, wantSegments[name], inSeconds(segments), name)
+		}
 	})
 }
 
