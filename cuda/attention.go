@@ -102,7 +102,11 @@ func (a *attention) ways() (rule string, ways []string) {
 		return "few queries read keys and values once", []string{"split"}
 	}
 	if a.c.fast {
-		for _, way := range []string{"wgmma", "wgmma-turns", "wgmma-soft"} {
+		wide := []string{"wgmma", "wgmma-turns", "wgmma-soft"}
+		if a.tier() == 128 && !a.relative {
+			wide = []string{"wgmma-turns", "wgmma"} // products take longer than weights
+		}
+		for _, way := range wide {
 			if a.c.has(a.wide(way).Name) {
 				ways = append(ways, way)
 			}
@@ -163,9 +167,9 @@ func (a *attention) numbers(k *call) (lengths, keyLengths kernels.Items, keyNumb
 // positions, as halves, and the one that computes; wide says that it is one of warpgroups.
 func (a *attention) packed(entry kernels.Entry, wide bool, why string) error {
 	c, d := a.c, a.tier()
-	pack, place := kernels.PackName(d, a.halves, !c.fast), kernels.PositionsName(d, !c.fast)
+	pack := kernels.PackName(d, a.halves, !c.fast)
 	if wide {
-		pack, place = kernels.PackRowsName(d, a.halves), kernels.PositionsRowsName(d)
+		pack = kernels.PackRowsName(d, a.halves)
 	}
 	parts := 2
 	if c.fast {
@@ -188,21 +192,30 @@ func (a *attention) packed(entry kernels.Entry, wide bool, why string) error {
 	}
 	_, packing.KeyLengths, packing.KeyNumbers = a.numbers(k)
 	moved := pass.Cost{Bytes: float64(a.batch) * float64(a.most) * float64(width) * float64(8+4*parts)}
-	if err := run(k, packing, grid{2 * slabs * blocks, 1, 1}, 0, moved); err != nil {
-		return err
-	}
-
+	positionsMoved := pass.Cost{Bytes: 2 * float64(a.most) * float64(width) * float64(4+2*parts)}
+	works := 2 * slabs * blocks
+	packing.Works = uint32(works)
 	var positions, positionFactors region
 	if a.relative {
 		positions, positionFactors = c.temporary(2*a.heads*blocks*block), c.temporary(4*2*a.heads*blocks)
-		k := c.call(place).because("relative positions as halves")
+	}
+	if a.relative && wide {
+		packing.P = k.read(a.positions, 1, 2*a.most-1, width)
+		packing.Packed, packing.PositionFactors = kernels.F16(k.to(positions)), kernels.F32(k.to(positionFactors))
+		works += 2 * a.heads * blocks
+		moved.Bytes += positionsMoved.Bytes
+	}
+	if err := run(k, packing, grid{works, 1, 1}, 0, moved); err != nil {
+		return err
+	}
+	if a.relative && !wide {
+		k := c.call(kernels.PositionsName(d, !c.fast)).because("relative positions as halves")
 		args := kernels.AttentionPositions{
 			P:      k.read(a.positions, 1, 2*a.most-1, width),
 			Packed: kernels.F16(k.to(positions)), Factors: kernels.F32(k.to(positionFactors)),
 			Heads: uint32(a.heads), Dim: uint32(a.dim), Keys: uint32(a.most), Blocks: uint32(2 * blocks),
 		}
-		moved := pass.Cost{Bytes: 2 * float64(a.most) * float64(width) * float64(4+2*parts)}
-		if err := run(k, args, grid{2 * a.heads * blocks, 1, 1}, 0, moved); err != nil {
+		if err := run(k, args, grid{2 * a.heads * blocks, 1, 1}, 0, positionsMoved); err != nil {
 			return err
 		}
 	}
@@ -225,7 +238,7 @@ func (a *attention) packed(entry kernels.Entry, wide bool, why string) error {
 		args.Q2 = k.read(a.q2, a.batch, a.queries, width)
 		args.Positions, args.PositionFactors = kernels.F16(k.from(positions)), kernels.F32(k.from(positionFactors))
 	}
-	works := slabs * tiles
+	works = slabs * tiles
 	if wide && !a.relative && a.mask.Kind() == pass.MaskNone { // all have as many keys
 		works = max(min(works, c.d.attributes.sms), ceilDiv(works, kernels.WideWorks))
 	}

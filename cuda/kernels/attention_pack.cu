@@ -117,13 +117,30 @@ __device__ inline void pack_block(const Source<T>& s, bool values, half* to, flo
 	}
 }
 
+// positions_of returns where the rows of a block of relative positions are, of count of a head.
+template <typename Args>
+__device__ inline Source<float> positions_of(const Args& a, uint32_t head, uint32_t block, uint32_t count, int64_t keys) {
+	return {a.P.P + static_cast<int64_t>(head) * a.Dim, a.P.Row,
+	        BlockRows * static_cast<int64_t>(block) - BlockRows / 2 * static_cast<int64_t>(count) + keys - 1, 2 * keys - 1,
+	        static_cast<int>(a.Dim), quads_aligned(a.P.P, a.P.Row, 0, 0)};
+}
+
 // A thread block makes one block of keys or, of odd numbers, of values: x counts those of
-// a head, head after head and item after item. Blocks come in pairs: the second of one may have no keys, and is zeros
-// then; pairs without keys are left as they are. Rows: values are not turned, and scales
-// are the usual ones.
+// a head, head after head and item after item. Blocks come in pairs: the second of one may
+// have no keys, and is zeros then; pairs without keys are left as they are. Rows: values are
+// not turned, scales are the usual ones, and thread blocks from Works on make blocks of
+// relative positions, head after head.
 template <typename T, int D, bool Exact, bool Rows>
 __device__ void pack(const AttentionPack& a) {
 	release_dependents();
+	if constexpr (Rows && sizeof(T) == sizeof(float)) {
+		if (blockIdx.x >= a.Works) {
+			const uint32_t at = blockIdx.x - a.Works, count = 2 * a.Blocks;
+			const Source<float> s = positions_of(a, at / count, at % count, count, a.Most);
+			pack_block<float, D, Exact, false, true>(s, false, a.Packed + static_cast<int64_t>(at) * BlockRows * D, a.PositionFactors + at);
+			return;
+		}
+	}
 	const uint32_t at = blockIdx.x / 2, block = at % a.Blocks, slab = at / a.Blocks;
 	const uint32_t item = slab / a.Heads, head = slab % a.Heads;
 	const uint32_t keys = keys_of(a, item);
@@ -144,18 +161,13 @@ __device__ void pack(const AttentionPack& a) {
 	}
 }
 
-// A thread block makes one block of relative positions of a head. Usual: as above.
-template <int D, bool Exact, bool Usual>
+// A thread block makes one block of relative positions of a head.
+template <int D, bool Exact>
 __device__ void positions(const AttentionPositions& a) {
 	release_dependents();
 	const uint32_t block = blockIdx.x % a.Blocks, head = blockIdx.x / a.Blocks;
-	const int64_t keys = a.Keys;
-	const Source<float> s = {
-	    a.P.P + static_cast<int64_t>(head) * a.Dim, a.P.Row,
-	    BlockRows * static_cast<int64_t>(block) - BlockRows / 2 * static_cast<int64_t>(a.Blocks) + keys - 1, 2 * keys - 1,
-	    static_cast<int>(a.Dim), quads_aligned(a.P.P, a.P.Row, 0, 0)};
 	const int64_t place = static_cast<int64_t>(blockIdx.x) * BlockRows * D * (Exact ? 2 : 1);
-	pack_block<float, D, Exact, false, Usual>(s, false, a.Packed + place, a.Factors + blockIdx.x);
+	pack_block<float, D, Exact, false, false>(positions_of(a, head, block, a.Blocks, a.Keys), false, a.Packed + place, a.Factors + blockIdx.x);
 }
 
 }  // namespace attention

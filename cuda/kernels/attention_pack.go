@@ -19,12 +19,17 @@ type AttentionPack struct {
 	K, V                     U32 // F32 or F16, as the kernel says
 	KRow, KHead, KItem       int64
 	VRow, VHead, VItem       int64
-	Keys, Values             F16 // [item][head][block]
-	KeyFactors, ValueFactors F32 // of each block; of values negative if some are not finite, which are left out
+	Keys, Values             F16  // [item][head][block]
+	KeyFactors, ValueFactors F32  // of each block; of values negative if some are not finite, which are left out
+	P                        View // relative positions, if there are any, see AttentionPositions: PackRowsName alone has them
+	Packed                   F16
+	PositionFactors          F32
 	KeyLengths               Items
 	KeyNumbers               Index // keys are the least of KeyLengths, KeyNumbers and Most
 	Most                     uint32
 	Heads, Dim, Blocks       uint32
+	Works                    uint32 // blocks of keys and values
+	_                        uint32
 }
 
 // An AttentionPositions makes blocks of relative positions, for each head: block u has
@@ -53,9 +58,6 @@ func PackRowsName(dim int, halves bool) string {
 func PositionsName(dim int, exact bool) string {
 	return fmt.Sprintf("attention_positions_%d%s", dim, word(exact, "_exact"))
 }
-
-// PositionsRowsName is to PositionsName what PackRowsName is to PackName.
-func PositionsRowsName(dim int) string { return fmt.Sprintf("attention_positions_rows_%d", dim) }
 
 func word(yes bool, s string) string {
 	if yes {
@@ -90,15 +92,9 @@ func packEntries() []Entry {
 				}
 			}
 			all = append(all, Entry{
-				Name: PositionsName(dim, exact), Call: fmt.Sprintf("attention::positions<%d, %v, false>", dim, exact),
+				Name: PositionsName(dim, exact), Call: fmt.Sprintf("attention::positions<%d, %v>", dim, exact),
 				Args: AttentionPositions{}, Threads: 256,
 			})
-			if !exact && dim <= 128 {
-				all = append(all, Entry{
-					Name: PositionsRowsName(dim), Call: fmt.Sprintf("attention::positions<%d, false, true>", dim),
-					Args: AttentionPositions{}, Threads: 2 * dim, Resident: 512 / dim, From: 90, Exact: true,
-				})
-			}
 		}
 	}
 	return all
