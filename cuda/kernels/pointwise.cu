@@ -19,9 +19,52 @@ __device__ float4 each(float4 a, float4 b, F f) {
 	return {f(a.x, b.x), f(a.y, b.y), f(a.z, b.z), f(a.w, b.w)};
 }
 
+// A Quick is a quad where all are whole and aligned, and so few that they are counted in 32
+// bits: most of what a thread does here would otherwise be to find its place.
+struct Quick {
+	uint32_t item, row, quad;
+	bool there;
+};
+
+template <class A>
+__device__ bool quick(const A& a, uint32_t vectors) {
+	return (a.Vectors & vectors) == vectors && a.Cols % 4 == 0 && a.Units < 1ll << 31;
+}
+
+template <class A>
+__device__ Quick place(const A& a, uint32_t i) {
+	const uint32_t unit = (blockIdx.x * Each + i) * rows::VisitThreads + threadIdx.x;
+	Quick q = {0, 0, unit, unit < (uint32_t)a.Units};
+	if (a.Quads.By == (uint32_t)a.Units) return q;  // one row
+	q.row = rows::divide(unit, a.Quads);
+	q.quad = unit - q.row * a.Quads.By;
+	if ((int64_t)a.Rows.By * a.Quads.By == a.Units) return q;  // one item
+	q.item = rows::divide(q.row, a.Rows);
+	q.row -= q.item * a.Rows.By;
+	return q;
+}
+
+template <class V>
+__device__ float* at(const V& v, const Quick& q) {
+	return rows::at(v, q.item, q.row, 4 * (int64_t)q.quad);
+}
+
 // visit stores what f makes of each element of X.
 template <class A, class F>
 __device__ void visit(const A& a, F f) {
+	if (quick(a, rows::VectorX | rows::VectorY)) {
+		float4 v[Each];
+		Quick q[Each];
+#pragma unroll
+		for (uint32_t i = 0; i < Each; i++) {
+			q[i] = place(a, i);
+			if (q[i].there) v[i] = load4(at(a.X, q[i]));
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < Each; i++)
+			if (q[i].there) store4(at(a.Y, q[i]), each(v[i], f));
+		return;
+	}
 	Place p[Each];
 	rows::places(a, p);
 	float4 v[Each];
@@ -34,9 +77,26 @@ __device__ void visit(const A& a, F f) {
 }
 
 // pairs stores what f makes of two elements of a row of X: those that are as far from the
-// elements number first and second as the result is from the beginning of its row.
-template <class A, class F>
-__device__ void pairs(const A& a, int64_t first, int64_t second, F f) {
+// elements number first and second as the result is from the beginning of its row. Fours is
+// f of four of them.
+template <class A, class F, class Fours>
+__device__ void pairs(const A& a, int64_t first, int64_t second, F f, Fours fours) {
+	if (quick(a, rows::VectorX | rows::VectorY)) {
+		float4 v[Each], w[Each];
+		Quick q[Each];
+#pragma unroll
+		for (uint32_t i = 0; i < Each; i++) {
+			q[i] = place(a, i);
+			if (!q[i].there) continue;
+			const float* x = at(a.X, q[i]);
+			v[i] = load4(x + first);
+			w[i] = load4(x + second);
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < Each; i++)
+			if (q[i].there) store4(at(a.Y, q[i]), fours(v[i], w[i]));
+		return;
+	}
 	Place p[Each];
 	rows::places(a, p);
 	float4 v[Each], w[Each];
@@ -90,9 +150,26 @@ __device__ inline float length(float re, float im) {
 	return sqrtf(fmaf(s, s, t * t)) * float_of(exponent);
 }
 
-__device__ void magnitude(const Magnitude& a) { pairs(a, 0, a.Width, length); }
+__device__ void magnitude(const Magnitude& a) {
+	pairs(a, 0, a.Width, length, [](float4 re, float4 im) { return each(re, im, length); });
+}
 
 __device__ void add(const Addition& a) {
+	if (quick(a, rows::VectorX | rows::VectorB | rows::VectorY)) {
+		float4 v[Each], w[Each];
+		Quick q[Each];
+#pragma unroll
+		for (uint32_t i = 0; i < Each; i++) {
+			q[i] = place(a, i);
+			if (!q[i].there) continue;
+			v[i] = load4(at(a.A, q[i]));
+			w[i] = load4(at(a.B, q[i]));
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < Each; i++)
+			if (q[i].there) store4(at(a.Y, q[i]), each(v[i], w[i], [](float x, float y) { return x + y; }));
+		return;
+	}
 	Place p[Each];
 	rows::places(a, p);
 	float4 v[Each], w[Each];
@@ -117,17 +194,28 @@ __device__ inline float small(float v, float g, bool swish) {
 	return (swish ? root * g : root) * v * root;
 }
 
-// gated is v·sigmoid(g), with swish times g. The reciprocal is of a number from 1 to 1e35,
-// where it is right to the last place but one.
-__device__ inline float gated(float v, float g, bool swish) {
-	if (g < -80.0f) return small(v, g, swish);
-	const float open = v * reciprocal_flush(1.0f + expf(-g));
-	return swish ? open * g : open;
+// open is v·sigmoid(g), with swish times g, for g from −80 on. The reciprocal is of a number
+// from 1 to 1e35, where it is right to the last place but one.
+__device__ inline float open(float v, float g, bool swish) {
+	const float some = v * reciprocal_flush(1.0f + expf(-g));
+	return swish ? some * g : some;
+}
+
+// gated is open for every g.
+__device__ inline float gated(float v, float g, bool swish) { return g < -80.0f ? small(v, g, swish) : open(v, g, swish); }
+
+template <bool Swish>
+__device__ void gate_as(const Gate& a) {
+	const auto one = [](float v, float g) { return gated(v, g, Swish); };
+	pairs(a, a.Value, a.Gate, one, [=](float4 v, float4 g) {
+		if (fminf(fminf(g.x, g.y), fminf(g.z, g.w)) < -80.0f) return each(v, g, one);
+		return each(v, g, [](float v, float g) { return open(v, g, Swish); });
+	});
 }
 
 __device__ void gate(const Gate& a) {
-	const bool swish = a.Swish;
-	pairs(a, a.Value, a.Gate, [=](float v, float g) { return gated(v, g, swish); });
+	if (a.Swish) gate_as<true>(a);
+	else gate_as<false>(a);
 }
 
 }  // namespace pointwise
