@@ -1,5 +1,5 @@
 // Map, Magnitude, Add, Scale, GLU and SwiGLU. A block takes 512 quads of elements, a
-// thread two of them; see places in rows.cuh.
+// thread two of them; see places in rows.cuh. They are found while the kernel before ends.
 #include "epilogue.cuh"
 #include "rows.cuh"
 
@@ -56,10 +56,11 @@ __device__ void visit(const A& a, F f) {
 		float4 v[Each];
 		Quick q[Each];
 #pragma unroll
-		for (uint32_t i = 0; i < Each; i++) {
-			q[i] = place(a, i);
+		for (uint32_t i = 0; i < Each; i++) q[i] = place(a, i);
+		wait_dependency();
+#pragma unroll
+		for (uint32_t i = 0; i < Each; i++)
 			if (q[i].there) v[i] = load4(at(a.X, q[i]));
-		}
 #pragma unroll
 		for (uint32_t i = 0; i < Each; i++)
 			if (q[i].there) store4(at(a.Y, q[i]), each(v[i], f));
@@ -67,6 +68,7 @@ __device__ void visit(const A& a, F f) {
 	}
 	Place p[Each];
 	rows::places(a, p);
+	wait_dependency();
 	float4 v[Each];
 #pragma unroll
 	for (uint32_t i = 0; i < Each; i++)
@@ -85,8 +87,10 @@ __device__ void pairs(const A& a, int64_t first, int64_t second, F f, Fours four
 		float4 v[Each], w[Each];
 		Quick q[Each];
 #pragma unroll
+		for (uint32_t i = 0; i < Each; i++) q[i] = place(a, i);
+		wait_dependency();
+#pragma unroll
 		for (uint32_t i = 0; i < Each; i++) {
-			q[i] = place(a, i);
 			if (!q[i].there) continue;
 			const float* x = at(a.X, q[i]);
 			v[i] = load4(x + first);
@@ -99,6 +103,7 @@ __device__ void pairs(const A& a, int64_t first, int64_t second, F f, Fours four
 	}
 	Place p[Each];
 	rows::places(a, p);
+	wait_dependency();
 	float4 v[Each], w[Each];
 #pragma unroll
 	for (uint32_t i = 0; i < Each; i++) {
@@ -159,8 +164,10 @@ __device__ void add(const Addition& a) {
 		float4 v[Each], w[Each];
 		Quick q[Each];
 #pragma unroll
+		for (uint32_t i = 0; i < Each; i++) q[i] = place(a, i);
+		wait_dependency();
+#pragma unroll
 		for (uint32_t i = 0; i < Each; i++) {
-			q[i] = place(a, i);
 			if (!q[i].there) continue;
 			v[i] = load4(at(a.A, q[i]));
 			w[i] = load4(at(a.B, q[i]));
@@ -172,6 +179,7 @@ __device__ void add(const Addition& a) {
 	}
 	Place p[Each];
 	rows::places(a, p);
+	wait_dependency();
 	float4 v[Each], w[Each];
 #pragma unroll
 	for (uint32_t i = 0; i < Each; i++) {

@@ -71,9 +71,9 @@ type Gate struct {
 }
 
 var pointwise = Family{"pointwise", []Entry{
-	{Name: "pointwise_map", Call: "pointwise::map", Args: Map{}, Threads: 256},
-	{Name: "pointwise_magnitude", Call: "pointwise::magnitude", Args: Magnitude{}, Threads: 256},
-	{Name: "pointwise_add", Call: "pointwise::add", Args: Addition{}, Threads: 256},
-	{Name: "pointwise_scale", Call: "pointwise::scale", Args: Scale{}, Threads: 256},
-	{Name: "pointwise_gate", Call: "pointwise::gate", Args: Gate{}, Threads: 256},
+	{Name: "pointwise_map", Call: "pointwise::map", Args: Map{}, Threads: 256, Waits: true},
+	{Name: "pointwise_magnitude", Call: "pointwise::magnitude", Args: Magnitude{}, Threads: 256, Waits: true},
+	{Name: "pointwise_add", Call: "pointwise::add", Args: Addition{}, Threads: 256, Waits: true},
+	{Name: "pointwise_scale", Call: "pointwise::scale", Args: Scale{}, Threads: 256, Waits: true},
+	{Name: "pointwise_gate", Call: "pointwise::gate", Args: Gate{}, Threads: 256, Waits: true},
 }}
