@@ -65,6 +65,12 @@ func newArena(d *device) (*arena, error) {
 	return a, nil
 }
 
+// beyond is the error of more bytes than the device has.
+func (a *arena) beyond(bytes uint64) error {
+	return fmt.Errorf("workspace: %w", &driver.Error{Code: driver.OutOfMemory, Name: "CUDA_ERROR_OUT_OF_MEMORY", Text: "out of memory",
+		Call: fmt.Sprintf("%d bytes of a device of %d", bytes, a.d.gpu.Memory)})
+}
+
 // grow makes the arena hold at least that many bytes, or leaves it as it is.
 func (a *arena) grow(bytes uint64) error {
 	if bytes <= a.bytes {
@@ -75,8 +81,7 @@ func (a *arena) grow(bytes uint64) error {
 	}
 	more := up(bytes-a.bytes, a.grain)
 	if a.bytes+more > a.reserved {
-		return fmt.Errorf("workspace: %w", &driver.Error{Code: driver.OutOfMemory, Name: "CUDA_ERROR_OUT_OF_MEMORY", Text: "out of memory",
-			Call: fmt.Sprintf("%d bytes of a device of %d", bytes, a.d.gpu.Memory)})
+		return a.beyond(bytes)
 	}
 	if err := a.d.ledger.reserve(int64(more)); err != nil {
 		return fmt.Errorf("workspace: %w", err)

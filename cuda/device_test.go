@@ -116,9 +116,11 @@ func TestOutOfMemory(t *testing.T) {
 		_, err := b.ses.Alloc(pass.F32, n)
 		require.ErrorIs(t, err, pass.ErrOutOfMemory, n)
 	}
-	_, err := b.record(t, 17<<20)
-	require.ErrorIs(t, err, pass.ErrOutOfMemory)
-	_, err = b.rec.Run(t.Context())
+	for _, n := range []int{17 << 20, 1 << 34, 10 << 40 / 4} {
+		_, err := b.record(t, n)
+		require.ErrorIs(t, err, pass.ErrOutOfMemory, n)
+	}
+	_, err := b.rec.Run(t.Context())
 	require.NoError(t, err, "what was there still works")
 
 	b = newBench(t, drivertest.Config{}, Config{MemoryBudget: 8 << 20}, 64)

@@ -245,7 +245,8 @@ func uncommonAttention() []cases.Case {
 		c.Name += ", relative"
 		c.Inputs = append(slices.Clone(c.Inputs), tensor("Q2", queries), tensor("Positions", 2*queries-1))
 		all = append(all, c)
-		for _, typ := range []pass.DType{pass.F32, pass.F16} {
+		for i, typ := range []pass.DType{pass.F32, pass.F16} {
+			queries := queries + 1 + i // of a size of their own: choices are called by sizes
 			g := pass.CacheConfig{Type: typ, Heads: heads, HeadDim: dim, Capacity: queries, Batch: 1}
 			held := make([]float32, queries*heads*dim)
 			for i := range held {

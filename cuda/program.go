@@ -60,6 +60,11 @@ func (p *program) compile(ctx context.Context) error {
 		constant: map[string]*memory{}, chosen: p.chosen,
 	}
 	defer func() { p.held = append(p.held, c.held...) }()
+	for _, t := range p.plan.Temps { // before a kernel is asked whether it can count that far
+		if bytes := 4 * uint64(t.Len); bytes > uint64(s.d.gpu.Memory) {
+			return s.arena.beyond(bytes)
+		}
+	}
 	took := newPhases()
 	c.scratch.dry = true
 	if err := c.compile(); err != nil {

@@ -57,7 +57,7 @@ func (k *call) count(n int) uint32 {
 	if n > math.MaxUint32 && k.err == nil {
 		k.err = fmt.Errorf("%d rows or columns, want less than 2^32: %w", n, pass.ErrUnsupported)
 	}
-	return uint32(n)
+	return uint32(min(n, math.MaxUint32)) // never 0, by which nobody can divide
 }
 
 // fours reports whether quads of all rows of a view are aligned for vectors.

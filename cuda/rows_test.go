@@ -226,6 +226,19 @@ func TestRadices(t *testing.T) {
 	require.Equal(t, []int{23, 89}, radicesOf(2047))
 }
 
+// What kernels cannot count is refused.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	for n, fine := range map[int]bool{1: true, 1<<32 - 1: true, 1 << 32: false, 1<<33 + 1: false} {
+		k := &call{}
+		k.divisor(n)
+		require.Equal(t, fine, k.err == nil, n)
+		if !fine {
+			require.ErrorIs(t, k.err, pass.ErrUnsupported)
+		}
+	}
+}
+
 // Items and rows without gaps count as one row.
 func TestFlat(t *testing.T) {
 	t.Parallel()
