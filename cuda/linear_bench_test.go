@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -157,6 +158,7 @@ func BenchmarkFeedForward(b *testing.B) {
 	}
 	const rows, width, hidden, times = 1500, 1280, 5120, 50
 	ctx := context.Background()
+	e := pass.GELU
 	record := func(b *testing.B, cfg Config, halves bool, math pass.Math) pass.Recording {
 		dev, err := Open(ctx, cfg)
 		require.NoError(b, err)
@@ -190,7 +192,7 @@ func BenchmarkFeedForward(b *testing.B) {
 			for range times {
 				p.Do(
 					pass.LayerNorm{X: x, W: norm, Y: y, Rows: rows, Cols: width},
-					pass.Gemm{A: y, W: up, C: h, Rows: rows, Epilogue: pass.GELU},
+					pass.Gemm{A: y, W: up, C: h, Rows: rows, Epilogue: e},
 					pass.Gemm{A: h, W: down, C: x, Rows: rows, Epilogue: pass.Residual(0.01)},
 				)
 			}
@@ -215,13 +217,13 @@ func BenchmarkFeedForward(b *testing.B) {
 			})
 			b.Run(fmt.Sprintf("%v/%s/kernels", math, name), func(b *testing.B) {
 				type place struct {
-					number int // of three ops
+					op     int
 					kernel string
 				}
 				spent := map[place][]float64{}
 				rec := record(b, Config{Trace: func(t Trace) {
-					for i, span := range t.Spans {
-						at := place{i % (len(t.Spans) / times), span.Kernel}
+					for _, span := range t.Spans {
+						at := place{span.Op % 3, span.Kernel}
 						spent[at] = append(spent[at], span.Seconds)
 					}
 				}}, halves, math)
@@ -232,9 +234,36 @@ func BenchmarkFeedForward(b *testing.B) {
 				b.ReportMetric(0, "ns/op")
 				for at, all := range spent {
 					sort.Float64s(all)
-					b.ReportMetric(all[len(all)/2]*1e6, fmt.Sprintf("%d-%s-us", at.number, at.kernel))
+					b.ReportMetric(all[len(all)/2]*1e6, fmt.Sprintf("%d-%s-us", at.op, at.kernel))
 				}
 			})
+		}
+	}
+	for _, way := range []string{"wide 128x256", "wide 128x256, clusters of 2", "wide 128x192", "wide 128x160, clusters of 2", "wide 128x128, clusters of 2", "128x128"} {
+		for name, kind := range map[string]pass.Epilogue{"none": pass.None, "silu": pass.SiLU, "gelu": pass.GELU} {
+			e = kind
+			for left, halves := range map[string]bool{"halves": true, "f32": false} {
+				b.Run(fmt.Sprintf("%s/%s/%s", strings.ReplaceAll(way, " ", "-"), name, left), func(b *testing.B) {
+					spent := map[int][]float64{}
+					rec := record(b, Config{Ways: map[string]string{"": way}, Trace: func(t Trace) {
+						for _, span := range t.Spans {
+							if !strings.HasPrefix(span.Kernel, "tile_prepare") {
+								at := span.Op % 3
+								spent[at] = append(spent[at], span.Seconds)
+							}
+						}
+					}}, halves, pass.Fast)
+					for b.Loop() {
+						_, err := rec.Run(ctx)
+						require.NoError(b, err)
+					}
+					b.ReportMetric(0, "ns/op")
+					for op, what := range []string{"norm", "up", "down"} {
+						slices.Sort(spent[op])
+						b.ReportMetric(spent[op][len(spent[op])/2]*1e6, what+"-us")
+					}
+				})
+			}
 		}
 	}
 }

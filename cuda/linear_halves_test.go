@@ -22,6 +22,7 @@ type chain struct {
 	n    int // elements of out
 	// How often kernels whose names begin so are launched, in a recording of all ops.
 	launches map[string]int
+	within   float64 // of results in a recording for each op; 0: the same bits
 }
 
 // together computes a chain in one recording, in which buffers are temporaries, and returns
@@ -107,43 +108,43 @@ func TestPreparedRowsAreShared(t *testing.T) {
 	a, b, narrow := load(0, n, k), load(1, n, k), load(2, n, k/2)
 	for _, math := range []pass.Math{pass.Exact, pass.Fast} {
 		for _, h := range []chain{
-			{"the same rows", math, func(v func(string, int) pass.View) []pass.Op {
+			{name: "the same rows", math: math, ops: func(v func(string, int) pass.View) []pass.Op {
 				x, out := v("x", 0), v("out", 2*rows*n)
 				return []pass.Op{
 					pass.Gemm{A: x, W: a, C: out.Rows(2 * n), Rows: rows},
 					pass.Gemm{A: x, W: b, C: out.At(n).Rows(2 * n), Rows: rows},
 				}
-			}, 2 * rows * n, map[string]int{"tile_prepare": 1}},
-			{"in items and without", math, func(v func(string, int) pass.View) []pass.Op {
+			}, n: 2 * rows * n, launches: map[string]int{"tile_prepare": 1}},
+			{name: "in items and without", math: math, ops: func(v func(string, int) pass.View) []pass.Op {
 				x, out := v("x", 0), v("out", 2*rows*n)
 				return []pass.Op{
 					pass.Gemm{A: x, W: a, C: out, Rows: rows},
 					pass.Gemm{A: x, W: b, C: out.At(rows * n), Batch: 2, Rows: rows / 2},
 				}
-			}, 2 * rows * n, map[string]int{"tile_prepare": 1}},
-			{"written in between", math, func(v func(string, int) pass.View) []pass.Op {
+			}, n: 2 * rows * n, launches: map[string]int{"tile_prepare": 1}},
+			{name: "written in between", math: math, ops: func(v func(string, int) pass.View) []pass.Op {
 				x, out := v("x", 0), v("out", 2*rows*n)
 				return []pass.Op{
 					pass.Gemm{A: x, W: a, C: out, Rows: rows},
 					pass.Fill{To: x.At(rows*k - 1), Rows: 1, Cols: 1, Value: 3},
 					pass.Gemm{A: x, W: b, C: out.At(rows * n), Rows: rows},
 				}
-			}, 2 * rows * n, map[string]int{"tile_prepare": 2}},
-			{"other columns", math, func(v func(string, int) pass.View) []pass.Op {
+			}, n: 2 * rows * n, launches: map[string]int{"tile_prepare": 2}},
+			{name: "other columns", math: math, ops: func(v func(string, int) pass.View) []pass.Op {
 				x, out := v("x", 0), v("out", 2*rows*n)
 				return []pass.Op{
 					pass.Gemm{A: x.Rows(k), W: narrow, C: out, Rows: rows},
 					pass.Gemm{A: x.At(k / 2).Rows(k), W: narrow, C: out.At(rows * n), Rows: rows},
 				}
-			}, 2 * rows * n, map[string]int{"tile_prepare": 2}},
-			{"Exact among others", math, func(v func(string, int) pass.View) []pass.Op {
+			}, n: 2 * rows * n, launches: map[string]int{"tile_prepare": 2}},
+			{name: "Exact among others", math: math, ops: func(v func(string, int) pass.View) []pass.Op {
 				x, out := v("x", 0), v("out", 3*rows*n)
 				return []pass.Op{
 					pass.Gemm{A: x, W: a, C: out, Rows: rows},
 					pass.Gemm{A: x, W: a, C: out.At(rows * n), Rows: rows, Exact: true},
 					pass.Gemm{A: x, W: b, C: out.At(2 * rows * n), Rows: rows},
 				}
-			}, 3 * rows * n, map[string]int{"tile_prepare": map[pass.Math]int{pass.Exact: 1, pass.Fast: 2}[math]}},
+			}, n: 3 * rows * n, launches: map[string]int{"tile_prepare": map[pass.Math]int{pass.Exact: 1, pass.Fast: 2}[math]}},
 		} {
 			t.Run(fmt.Sprintf("%v/%s", math, h.name), func(t *testing.T) { h.prove(t, dev, values("x", "normal", rows, k).Float32s()) })
 		}
@@ -157,7 +158,11 @@ func (h chain) prove(t *testing.T, dev pass.Device, x []float32) {
 	require.NoError(t, err)
 	defer ses.Close()
 	got, dump := h.together(t, ses, x)
-	require.Equal(t, appendBits(nil, h.apart(t, ses, x)), appendBits(nil, got), dump)
+	if want := h.apart(t, ses, x); h.within > 0 {
+		require.LessOrEqual(t, distance(got, want), h.within, dump)
+	} else {
+		require.Equal(t, appendBits(nil, want), appendBits(nil, got), dump)
+	}
 	for prefix, n := range h.launches {
 		require.Equal(t, n, launched(dump, prefix), "%s in\n%s", prefix, dump)
 	}
@@ -190,28 +195,28 @@ func TestNormsLeaveHalves(t *testing.T) {
 		}
 		for _, kind := range []pass.Math{pass.Exact, pass.Fast} {
 			for _, h := range []chain{
-				{"only products", kind, func(v func(string, int) pass.View) []pass.Op {
+				{name: "only products", math: kind, ops: func(v func(string, int) pass.View) []pass.Op {
 					y, out := v("y", rows*cols), v("out", 2*rows*n)
 					return []pass.Op{layer(v("x", 0), y), product(y, out), product(y, out.At(rows*n))}
-				}, 2 * rows * n, map[string]int{"tile_prepare": prepares}},
-				{"in place, and used for something else", kind, func(v func(string, int) pass.View) []pass.Op {
+				}, n: 2 * rows * n, launches: map[string]int{"tile_prepare": prepares}},
+				{name: "in place, and used for something else", math: kind, ops: func(v func(string, int) pass.View) []pass.Op {
 					x, out := v("x", 0), v("out", 2*rows*n)
 					return []pass.Op{
 						layer(x, x), product(x, out), pass.Fill{To: x, Rows: 1, Cols: rows * cols, Value: 2},
 						product(x, out.At(rows*n)),
 					}
-				}, 2 * rows * n, map[string]int{"tile_prepare": 1 + prepares}},
-				{"another reader", kind, func(v func(string, int) pass.View) []pass.Op {
+				}, n: 2 * rows * n, launches: map[string]int{"tile_prepare": 1 + prepares}},
+				{name: "another reader", math: kind, ops: func(v func(string, int) pass.View) []pass.Op {
 					y, out := v("y", rows*cols), v("out", rows*n+rows*cols)
 					return []pass.Op{
 						layer(v("x", 0), y), product(y, out),
 						pass.Scale{X: y, Y: out.At(rows * n), Rows: rows, Cols: cols, Factor: 2},
 					}
-				}, rows*n + rows*cols, map[string]int{"tile_prepare": prepares}},
-				{"an output", kind, func(v func(string, int) pass.View) []pass.Op {
+				}, n: rows*n + rows*cols, launches: map[string]int{"tile_prepare": prepares}},
+				{name: "an output", math: kind, ops: func(v func(string, int) pass.View) []pass.Op {
 					y, out := v("y", rows*n), v("out", rows*cols)
 					return []pass.Op{layer(v("x", 0), out), product(out, y)}
-				}, rows * cols, map[string]int{"tile_prepare": prepares}},
+				}, n: rows * cols, launches: map[string]int{"tile_prepare": prepares}},
 			} {
 				t.Run(fmt.Sprintf("%d/%v/%s", cols, kind, h.name), func(t *testing.T) { h.prove(t, dev, x) })
 			}
@@ -251,13 +256,13 @@ func TestConvGLULeavesHalves(t *testing.T) {
 		x := values("x", "normal", items*rows, 2*g.channels).Float32s()
 		x[3*g.channels], x[40] = 1e30, float32(math.NaN())
 		for _, kind := range []pass.Math{pass.Exact, pass.Fast} {
-			chain{"", kind, func(v func(string, int) pass.View) []pass.Op {
+			chain{math: kind, ops: func(v func(string, int) pass.View) []pass.Op {
 				y := v("y", items*rows*g.channels)
 				return []pass.Op{
 					pass.ConvGLU{X: v("x", 0), W: conv, Y: y, Batch: items, Rows: rows, Lengths: pass.Fixed(rows, rows-3)},
 					pass.Gemm{A: y, W: w, C: v("out", items*rows*n), Rows: items * rows},
 				}
-			}, items * rows * n, map[string]int{"tile_prepare": g.prepares, "conformer_convglu_" + g.ways + ":": 1}}.prove(t, dev, x)
+			}, n: items * rows * n, launches: map[string]int{"tile_prepare": g.prepares, "conformer_convglu_" + g.ways + ":": 1}}.prove(t, dev, x)
 		}
 	}
 }
@@ -289,8 +294,11 @@ func TestProductsLeaveHalves(t *testing.T) {
 		type ops = func(v func(string, int) pass.View) []pass.Op
 		prove := func(name string, prepares int, o ops) {
 			for _, kind := range []pass.Math{pass.Fast, pass.Exact} {
-				h := chain{name, kind, o, rows * m, nil}
+				h := chain{name: name, math: kind, ops: o, n: rows * m}
 				if kind == pass.Fast {
+					if name == "silu" { // is computed by other steps
+						h.within = 2e-5
+					}
 					h.launches = map[string]int{"tile_prepare": prepares}
 				}
 				t.Run(fmt.Sprintf("%s/%s/%v", way, name, kind), func(t *testing.T) { h.prove(t, dev, x) })
@@ -363,10 +371,10 @@ func proveHalves(t *testing.T, dev pass.Device) {
 	w, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{cases.Encode("w", pass.F16, cases.Recipe("w", 1, k*k, 0.2, 0), k, k)}})
 	require.NoError(t, err)
 	defer dev.Unload(w)
-	chain{"", pass.Fast, func(v func(string, int) pass.View) []pass.Op {
+	chain{math: pass.Fast, ops: func(v func(string, int) pass.View) []pass.Op {
 		h := v("h", rows*k)
 		return []pass.Op{pass.Gemm{A: v("x", 0), W: w, C: h, Rows: rows}, pass.Gemm{A: h, W: w, C: v("out", rows*k), Rows: rows}}
-	}, rows * k, map[string]int{"tile_prepare": 1}}.prove(t, dev, values("x", "normal", rows, k).Float32s())
+	}, n: rows * k, launches: map[string]int{"tile_prepare": 1}}.prove(t, dev, values("x", "normal", rows, k).Float32s())
 }
 
 // What is not finite reaches what it feeds, and what is finite stays so: rows of zeros, of
@@ -399,12 +407,12 @@ func TestHalvesOfSpecialValues(t *testing.T) {
 		}
 		x[3*k+1], x[4*k+1], x[5*k+1] = float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))
 		for _, e := range []pass.Epilogue{pass.None, pass.ReLU, pass.GELU, pass.Tanh, pass.Sigmoid, pass.Leaky(3)} {
-			h := chain{"", pass.Fast, func(v func(string, int) pass.View) []pass.Op {
+			h := chain{math: pass.Fast, ops: func(v func(string, int) pass.View) []pass.Op {
 				h := v("h", rows*n)
 				return []pass.Op{
 					pass.Gemm{A: v("x", 0), W: a, C: h, Rows: rows, Epilogue: e}, pass.Gemm{A: h, W: b, C: v("out", rows*m), Rows: rows},
 				}
-			}, rows * m, map[string]int{"tile_prepare": 1}}
+			}, n: rows * m, launches: map[string]int{"tile_prepare": 1}}
 			ses, err := dev.NewSession(pass.SessionConfig{})
 			require.NoError(t, err)
 			got, dump := h.together(t, ses, x)
@@ -443,7 +451,7 @@ func TestRandomChains(t *testing.T) {
 	kept := 0
 	for seed := range uint64(chains) {
 		kind := []pass.Math{pass.Fast, pass.Exact}[seed%2]
-		h := chain{fmt.Sprint(seed), kind, func(v func(string, int) pass.View) []pass.Op {
+		h := chain{name: fmt.Sprint(seed), math: kind, ops: func(v func(string, int) pass.View) []pass.Op {
 			r := rand.New(rand.NewPCG(seed, 1))
 			var ops []pass.Op
 			for _, name := range names[1:] { // nothing is read that was not written
@@ -477,7 +485,7 @@ func TestRandomChains(t *testing.T) {
 				}
 			}
 			return ops
-		}, rows * width, nil}
+		}, n: rows * width}
 		ses, err := dev.NewSession(pass.SessionConfig{})
 		require.NoError(t, err)
 		x := values("x", "normal", rows, width).Float32s()

@@ -147,32 +147,104 @@ __device__ inline void store(const Tile& a, const Row& r, const Quad& q, bool ve
 	}
 }
 
-// store_half writes the results for the sums of four columns of a row as F16. What takes more
-// than that is not given, as Tile says.
-__device__ inline void store_half(const Tile& a, const Row& r, const Quad& q, float4 sums) {
-	if (r.c == nullptr || q.column >= a.Columns) return;
-	float v[4] = {sums.x, sums.y, sums.z, sums.w};
-#pragma unroll
-	for (int i = 0; i < 4; i++) {
-		v[i] = unscale(v[i], r.scale, q.scale[i]) + q.bias[i];
-		if (light(a.Epilogue)) v[i] = apply_light(a.Epilogue, v[i], 0.0f);
-	}
-	if (!light(a.Epilogue)) apply_heavy(a.Epilogue, v, {});
+// leave_row returns the scale of a row of halves that the results of products are, and stores
+// its inverse if the tile begins with the first column.
+__device__ inline float leave_row(const Tile& a, const Row& r, bool begins) {
 	const uint32_t number = r.item * a.ItemRows + r.within;
 	const Scale s = scale_of(fminf(fmaf(a.Norms[number], a.Reach, a.Lift), a.Most));
-	half* c = reinterpret_cast<half*>(r.c) + q.column;
-	*reinterpret_cast<uint2*>(c) = {pack_half(v[0] * s.factor, v[1] * s.factor), pack_half(v[2] * s.factor, v[3] * s.factor)};
-	if (q.column == 0) a.Scales[number] = s.inverse;
+	if (begins) a.Scales[number] = s.inverse;
+	return s.factor;
+}
+
+// usual reports whether results need no more than scales, biases and an epilogue that is not
+// in place.
+__device__ inline bool usual(const Tile& a) {
+	return a.Dual == nullptr && a.Residual.P == nullptr && a.LengthStride == 0 && !in_place(a.Epilogue);
+}
+
+// store_usual is store for those, on whose epilogue it was decided before.
+template <bool Half, class Epilogue>
+__device__ inline void store_usual(const Tile& a, const Row& r, const Quad& q, float scale, float factor, float4 sums, bool vectors, Epilogue epilogue) {
+	if (r.c == nullptr || q.column >= a.Columns) return;
+	float v[4] = {
+	    unscale(sums.x, scale, q.scale[0]) + q.bias[0], unscale(sums.y, scale, q.scale[1]) + q.bias[1],
+	    unscale(sums.z, scale, q.scale[2]) + q.bias[2], unscale(sums.w, scale, q.scale[3]) + q.bias[3]};
+	epilogue(v);
+	if (Half) {  // columns come in eights
+		half* c = reinterpret_cast<half*>(r.c) + q.column;
+		*reinterpret_cast<uint2*>(c) = {pack_half(v[0] * factor, v[1] * factor), pack_half(v[2] * factor, v[3] * factor)};
+		return;
+	}
+	const uint32_t left = a.Columns - q.column;
+	if (vectors && left >= 4) {
+		store4(r.c + q.column, {v[0], v[1], v[2], v[3]});
+		return;
+	}
+#pragma unroll
+	for (uint32_t i = 0; i < 4; i++) {
+		if (i < left) r.c[q.column + i] = v[i];
+	}
+}
+
+// silu_near is silu, off by 3e-7 of it at most where F16 still holds it: without branches, which
+// keep one value waiting for the other.
+__device__ inline float silu_near(float v) { return (v < -87.0f ? -87.0f : v) * reciprocal_flush(1.0f + exp2_flush(v * -1.44269504088896340736f)); }
+
+// store_usual_rows is store_rows for those. What rows need is fetched by a lane for each, so
+// that nothing waits for memory row by row.
+template <bool Half, uint32_t Step, class RowOf, class SumsOf, class Epilogue>
+__device__ inline void store_usual_rows(const Tile& a, const Quad& q, uint32_t first, uint32_t end, RowOf row, SumsOf sums, Epilogue epilogue) {
+	static_assert(32 % Step == 0, "lanes of a step have rows that lanes fetched");
+	const bool vectors = quads(a), begins = Half && shfl(q.column, 0) == 0;
+#pragma unroll 1
+	for (uint32_t base = 0; base < end; base += 32) {
+		float scales = 1.0f, factors = 1.0f;
+		if (base + lane_id() < end) {
+			const Row r = row(base + lane_id());
+			scales = r.scale;
+			if (Half && r.c != nullptr) factors = leave_row(a, r, begins);
+		}
+#pragma unroll 1
+		for (uint32_t i = 0; i < 32 && base + i < end; i += Step) {
+			const float scale = shfl(scales, i + first), factor = Half ? shfl(factors, i + first) : 1.0f;
+			if (base + i + first >= end) continue;
+			store_usual<Half>(a, row(base + i + first), q, scale, factor, sums(base + i + first), vectors, epilogue);
+		}
+	}
+}
+template <bool Half, uint32_t Step, class RowOf, class SumsOf>
+__device__ inline void store_usual_rows(const Tile& a, const Quad& q, uint32_t first, uint32_t end, RowOf row, SumsOf sums) {
+	if (a.Epilogue.Kind == KindGELU) {
+		store_usual_rows<Half, Step>(a, q, first, end, row, sums, [](float (&v)[4]) {
+#pragma unroll
+			for (int i = 0; i < 4; i++) v[i] = gelu(v[i]);
+		});
+	} else if (Half && a.Epilogue.Kind == KindSiLU) {
+		store_usual_rows<Half, Step>(a, q, first, end, row, sums, [](float (&v)[4]) {
+#pragma unroll
+			for (int i = 0; i < 4; i++) v[i] = silu_near(v[i]);
+		});
+	} else if (Half && light(a.Epilogue)) {
+		store_usual_rows<Half, Step>(a, q, first, end, row, sums, [&](float (&v)[4]) {
+#pragma unroll
+			for (int i = 0; i < 4; i++) v[i] = apply_light(a.Epilogue, v[i], 0.0f);
+		});
+	} else {
+		store_usual_rows<Half, Step>(a, q, first, end, row, sums, [&](float (&v)[4]) { apply_heavy(a.Epilogue, v, {}); });
+	}
 }
 
 // store_rows writes the results of the rows first, first + Step and so on below `end`, for
-// four columns. Rows and their sums are given by functions of their number. Several rows
-// wait for memory together.
+// four columns; all lanes of a warp take part. Rows and their sums are given by functions of
+// their number. Several rows wait for memory together.
 template <uint32_t Step, int Several, class RowOf, class SumsOf>
 __device__ inline void store_rows(const Tile& a, const Quad& q, uint32_t first, uint32_t end, RowOf row, SumsOf sums) {
 	if (a.Scales != nullptr) {
-#pragma unroll 1
-		for (uint32_t i = first; i < end; i += Step) store_half(a, row(i), q, sums(i));
+		store_usual_rows<true, Step>(a, q, first, end, row, sums);
+		return;
+	}
+	if (!light(a.Epilogue) && usual(a)) {
+		store_usual_rows<false, Step>(a, q, first, end, row, sums);
 		return;
 	}
 	const bool vectors = quads(a);
@@ -290,7 +362,12 @@ __device__ inline void sum(const Tile& a) {
 	const Quad q = quad_of(a, column);
 	const float4 sums = {total[0], total[1], total[2], total[3]}, was = before(a, r, q, quads(a));
 	if (a.Scales != nullptr) {
-		store_half(a, r, q, sums);
+		const float factor = leave_row(a, r, column == 0);
+		store_usual<true>(a, r, q, r.scale, factor, sums, true, [&](float (&v)[4]) {
+			if (!light(a.Epilogue)) return apply_heavy(a.Epilogue, v, {});
+#pragma unroll
+			for (int i = 0; i < 4; i++) v[i] = apply_light(a.Epilogue, v[i], 0.0f);
+		});
 	} else if (light(a.Epilogue)) {
 		store<true>(a, r, q, quads(a), sums, was);
 	} else {
