@@ -161,12 +161,12 @@ func (d *device) until(limit time.Duration, done func() (bool, error)) error {
 		}
 		waited := time.Since(began)
 		switch {
-		case waited < 100*time.Microsecond:
+		case waited < 200*time.Microsecond:
 			continue
 		case waited > limit:
 			return fmt.Errorf("no end after %v: %w", waited.Round(time.Millisecond), pass.ErrTimeout)
 		}
-		time.Sleep(min(max(waited/64, 10*time.Microsecond), time.Millisecond))
+		pause(min(max(waited/64, 10*time.Microsecond), time.Millisecond))
 	}
 }
 
