@@ -31,8 +31,8 @@ func (s stretchPlan) String() string { return fmt.Sprintf("stretches, %d channel
 // which those that are stored as halves do not have.
 func (c *compiler) planStretches(op pass.Conv1D, p *convParam) (plans []stretchPlan) {
 	const most = 1 << 16 // elements: far more than fit, and few enough to count with
-	heavy := !slices.Contains([]pass.EpilogueKind{pass.KindNone, pass.KindReLU, pass.KindLeaky, pass.KindResidual}, op.Epilogue.Kind())
-	if heavy && (op.Pool > 1 || op.Epilogue.InPlace()) { // is applied to what has been stored
+	heavy := !slices.Contains([]pass.EpilogueKind{pass.KindNone, pass.KindReLU, pass.KindLeaky}, op.Epilogue.Kind())
+	if op.Epilogue.InPlace() || heavy && op.Pool > 1 { // what is heavy is applied to what has been stored
 		return nil
 	}
 	if op.Pool != 1 && op.Pool != 3 || op.Stride*p.in > most || p.depth() > most || !c.tilesConv1D(op) || !c.fast && p.typ != pass.F32 {
@@ -92,7 +92,7 @@ func (s *stretchPlan) lay(rows, pool int) {
 	if s.Products == 3 {
 		parts = 2
 	}
-	s.shared = 2*parts*(s.Columns*s.weights+8/s.grain*s.copy) + 4*(2*s.Columns+2*s.pieces)
+	s.shared = 2*parts*(s.Columns*s.weights+8/s.grain*s.copy) + 4*(2*s.Columns+s.pieces)
 }
 
 // stretchWays puts plans among other ways. They are one launch, with neither an operand in
@@ -105,7 +105,7 @@ func stretchWays(others []string, plans []stretchPlan, op pass.Conv1D, p *convPa
 		names = append(names, s.String())
 	}
 	products := float64(op.Steps(op.In)*op.Pool) * float64(p.depth()) * float64(p.out)
-	if (p.in < few || op.Pool > 1) && products >= worth {
+	if p.in < few && products >= worth {
 		return slices.Concat(names, others)
 	}
 	return slices.Concat(others, names)
@@ -134,13 +134,13 @@ func (c *compiler) conv1dStretch(op pass.Conv1D, p *convParam, s stretchPlan, wh
 		Reflect: flag(op.Padding == pass.PadReflect && max(op.PadLeft, op.PadRight) > 0), Abs: flag(op.Abs),
 		Epilogue: epilogue(op.Epilogue),
 	}
-	args.Linear = flag(args.Reflect == 0 && args.X.Row == int64(p.in))
+	args.Linear = flag(args.X.Row == int64(p.in))
 	args.Pairs = flag(p.out%2 == 0 && inPairs(args.Y))
 	bands, tiles := ceilDiv(p.out, s.Columns), ceilDiv(op.Batch*s.tiles, s.pieces)
 	// Blocks stay, since each takes the weights of its channels.
-	resident := 1
-	if s.Products == 1 && 2*(s.shared+1024) <= c.d.attributes.sharedMemory {
-		resident = 2
+	resident := s.Resident()
+	if 2*(s.shared+2048) > c.d.attributes.sharedMemory {
+		resident = 1
 	}
 	blocks := bands * min(tiles, max(resident*c.d.attributes.sms/bands, 1))
 	return run(k.because("%d tiles, %d pieces of %d outputs in each; %s", tiles, s.pieces, s.rows, why), args, grid{blocks, 1, 1}, s.shared, cost)

@@ -82,7 +82,7 @@ type ConvStretch struct {
 	WeightsPitch      uint32 // of the weights in shared memory
 	Grain             uint32 // the largest divisor of 8 that divides Stride·In
 	Spaced            uint32 // 1: eight elements are unused behind each Stride·In, a multiple of 16
-	Linear            uint32 // 1: steps follow each other without gaps, and are not mirrored
+	Linear            uint32 // 1: steps follow each other without gaps
 	Reflect, Abs      uint32 // 1: yes
 	Pairs             uint32 // 1: pairs of channels of Y are aligned to 8 bytes, and their number is even
 	Epilogue          Epilogue
@@ -100,19 +100,23 @@ func (s ConvStretchShape) Name() string {
 	return fmt.Sprintf("conv1d_stretch_%d_%d", s.Columns, s.Products)
 }
 
+// Resident returns how many blocks of the kernel a multiprocessor has registers for.
+func (s ConvStretchShape) Resident() int {
+	if s.Products == 1 && s.Columns <= 80 {
+		return 2
+	}
+	return 1
+}
+
 // ConvStretchShapes are those that there are.
 var ConvStretchShapes = []ConvStretchShape{{64, 1}, {80, 1}, {96, 1}, {64, 3}, {80, 3}, {96, 3}}
 
 func stretchEntries() []Entry {
 	var all []Entry
 	for _, s := range ConvStretchShapes {
-		resident := 2
-		if s.Products > 1 {
-			resident = 1
-		}
 		all = append(all, Entry{
 			Name: s.Name(), Call: fmt.Sprintf("conv1d::stretch<%d, %d>", s.Columns, s.Products), Args: ConvStretch{},
-			Threads: 256, Resident: resident, Shared: -1, Tile: [3]int{ConvStretchSteps, s.Columns, 0}, From: 80, Waits: true,
+			Threads: 256, Resident: s.Resident(), Shared: -1, Tile: [3]int{ConvStretchSteps, s.Columns, 0}, From: 80, Waits: true,
 		})
 	}
 	return all

@@ -36,15 +36,14 @@ struct Stretch {
 	const uint32_t span, band;  // S; the first channel
 	half *right, *left;         // [Parts][Columns][WeightsPitch], [Parts][copies][CopyPitch]
 	float *scales, *biases;     // of the channels
-	float *factors, *inverses;  // of the pieces
+	float* inverses;            // of the scales of the pieces
 
 	__device__ Stretch(const ConvStretch& args, uint32_t number) : a(args), span(args.Stride * args.In), band(number * Columns) {
 		right = dynamic_shared<half>();
 		left = right + Parts * Columns * a.WeightsPitch;
 		scales = reinterpret_cast<float*>(left + Parts * (8 / a.Grain) * a.CopyPitch);
 		biases = scales + Columns;
-		factors = biases + Columns;
-		inverses = factors + a.Pieces;
+		inverses = biases + Columns;
 	}
 
 	// weigh takes the weights, zeros beyond the last channel and product.
@@ -93,10 +92,6 @@ struct Stretch {
 	// element returns an element of a piece, zero beyond the ends of the item.
 	__device__ float element(const Piece& p, int32_t i) const {
 		if (i >= p.count) return 0.0f;
-		if (a.Linear) {
-			const int64_t at = (int64_t)p.start * a.In + i;
-			return at >= 0 && at < (int64_t)p.length * a.In ? p.x[at] : 0.0f;
-		}
 		const int32_t over = i / (int32_t)a.In, length = (int32_t)p.length;
 		int32_t step = p.start + over;
 		if (a.Reflect) {
@@ -106,67 +101,83 @@ struct Stretch {
 		return step >= 0 && step < length ? p.x[step * a.X.Row + (i - over * (int32_t)a.In)] : 0.0f;
 	}
 
-	// measure finds the scales: the block that of one piece, or each warp those of some.
-	__device__ void measure(uint32_t tile) const {
-		if (a.Pieces == 1) {
-			const Piece p = piece_of(tile, 0);
-			float peak = 0.0f;
-#pragma unroll 4
-			for (int32_t i = threadIdx.x; i < p.count; i += Threads) peak = tile::peak_of(peak, element(p, i));
-			const tile::Scale s = tile::scale_of(block_max<Threads>(peak));
-			if (threadIdx.x == 0) {
-				factors[0] = s.factor;
-				inverses[0] = s.inverse;
-			}
-			return;
-		}
-		for (uint32_t n = warp_id(); n < a.Pieces; n += Threads / 32) {
-			const Piece p = piece_of(tile, n);
-			float peak = 0.0f;
-#pragma unroll 4
-			for (int32_t i = lane_id(); i < p.count; i += 32) peak = tile::peak_of(peak, element(p, i));
-			const tile::Scale s = tile::scale_of(warp_max(peak));
-			if (lane_id() == 0) {
-				factors[n] = s.factor;
-				inverses[n] = s.inverse;
-			}
-		}
+	// four returns four elements from a multiple of four on.
+	__device__ float4 four(const Piece& p, int32_t i) const {
+		const int64_t at = (int64_t)p.start * a.In + i;
+		const float* from = p.x + at;
+		if (a.Linear && i + 4 <= p.count && at >= 0 && at + 4 <= (int64_t)p.length * a.In && is_aligned(from, 16)) return load4(from);
+		float4 v{};
+		if (i >= p.count) return v;
+#pragma unroll 1
+		for (int32_t j = 0; j < 4; j++) v = {v.y, v.z, v.w, element(p, i + j)};
+		return v;
 	}
 
 	// place returns where an element of a piece is in a copy that is not shifted.
 	__device__ uint32_t place(uint32_t i) const { return a.Spaced ? i + i / span * 8 : i; }
 
-	__device__ void keep(uint32_t copy, uint32_t at, uint2 words) const {
+	// keep stores two halves at an even place of a copy, and what rounding to them left.
+	__device__ void keep(uint32_t copy, uint32_t at, uint2 parts) const {
 		half* to = left + copy * a.CopyPitch + at;
-		*reinterpret_cast<uint32_t*>(to) = words.x;
-		if (Products == 3) *reinterpret_cast<uint32_t*>(to + 8 / a.Grain * a.CopyPitch) = words.y;
+		*reinterpret_cast<uint32_t*>(to) = parts.x;
+		if (Products == 3) *reinterpret_cast<uint32_t*>(to + 8 / a.Grain * a.CopyPitch) = parts.y;
 	}
 
-	// narrow makes F16 of the pieces, two elements at a time.
-	__device__ void narrow(uint32_t tile) const {
-		const uint32_t each = a.PieceLength / 2;
-		Piece p = piece_of(tile, 0);
-		uint32_t number = 0;
-#pragma unroll 2
-		for (uint32_t w = threadIdx.x; w < a.Pieces * each; w += Threads) {
-			if (a.Pieces > 1 && w / each != number) {
-				number = w / each;
-				p = piece_of(tile, number);
-			}
-			const uint32_t i = 2 * (w - number * each), base = number * a.PieceLength;
-			if ((int32_t)i >= p.count) continue;
-			const float factor = factors[number];
-			const float x = element(p, i) * factor, y = element(p, i + 1) * factor;
-			const uint2 even = tile::parts(x, y);
-			if (a.Grain == 8) {
-				keep(0, base + place(i), even);
-				continue;
-			}
-			uint2 odd{};
-			if (a.Grain == 1) odd = tile::parts(y, element(p, i + 2) * factor);
-			for (uint32_t copy = 0, shift = 0; shift < 8; copy++, shift += a.Grain) {
-				const uint32_t from = i + shift % 2;
-				if (from >= shift) keep(copy, base + from - shift, shift % 2 ? odd : even);
+	// narrow makes F16 of four elements of a piece that begins at base.
+	__device__ void narrow(const Piece& p, uint32_t base, uint32_t i, float4 v, float factor) const {
+		v = {v.x * factor, v.y * factor, v.z * factor, v.w * factor};
+		const uint2 one = tile::parts(v.x, v.y), two = tile::parts(v.z, v.w);
+		if (a.Grain == 8) {
+			half* to = left + base + place(i);
+			*reinterpret_cast<uint2*>(to) = {one.x, two.x};
+			if (Products == 3) *reinterpret_cast<uint2*>(to + a.CopyPitch) = {one.y, two.y};
+			return;
+		}
+		for (uint32_t copy = 0, shift = 0; shift < 8; copy += max(2 / a.Grain, 1u), shift += max(a.Grain, 2u)) {
+			if (i >= shift) keep(copy, base + i - shift, one);
+			if (i + 2 >= shift) keep(copy, base + i + 2 - shift, two);
+		}
+		if (a.Grain > 1) return;
+		const uint2 odd = tile::parts(v.y, v.z), last = tile::parts(v.w, element(p, i + 4) * factor);
+		for (uint32_t shift = 1; shift < 8; shift += 2) {
+			if (i + 1 >= shift) keep(shift, base + i + 1 - shift, odd);
+			if (i + 3 >= shift) keep(shift, base + i + 3 - shift, last);
+		}
+	}
+
+	// take finds the scale of a piece and makes F16 of it, for one of Lanes threads. Held fours
+	// are loaded together; what does not fit these registers is loaded twice.
+	template <int Lanes, int Held>
+	__device__ void take(const Piece& p, uint32_t number) const {
+		constexpr uint32_t Together = 4 * Held * Lanes;
+		const uint32_t lane = threadIdx.x % Lanes, count = (uint32_t)p.count;
+		float4 held[Held];
+		uint32_t have = 1;  // what is held: none yet
+		const auto hold = [&](uint32_t from) {
+			if (have == from) return;
+			have = from;
+#pragma unroll
+			for (int h = 0; h < Held; h++) held[h] = four(p, from + 4 * (lane + h * Lanes));
+		};
+		float peak = 0.0f;
+		for (uint32_t from = 0; from < count; from += Together) {
+			hold(from);
+#pragma unroll
+			for (int h = 0; h < Held; h++) peak = tile::peak_of(peak, held[h]);
+		}
+		if constexpr (Lanes == 32) {
+			peak = warp_max(peak);
+		} else {
+			peak = block_max<Lanes>(peak);
+		}
+		const tile::Scale s = tile::scale_of(peak);
+		if (lane == 0) inverses[number] = s.inverse;
+		for (uint32_t from = 0; from < count; from += Together) {
+			hold(from);
+#pragma unroll
+			for (int h = 0; h < Held; h++) {
+				const uint32_t i = from + 4 * (lane + h * Lanes);
+				if (i < count) narrow(p, number * a.PieceLength, i, held[h], s.factor);
 			}
 		}
 	}
@@ -226,7 +237,8 @@ struct Stretch {
 			}
 		};
 		if constexpr (Products == 1) {
-#pragma unroll 2
+			constexpr int Ahead = N > 5 ? 1 : 2;  // fragments in registers
+#pragma unroll Ahead
 			for (uint32_t k = 0; k < a.Padded; k += 16, next()) {
 				uint32_t b[N][2];
 				columns(b, weights + k);
@@ -309,24 +321,35 @@ struct Stretch {
 		return {a.Y.P + (int64_t)item * a.Y.Batch + (int64_t)(t - a.From) * a.Y.Row, inverses[number], live};
 	}
 
-	// finish leaves out the epilogue if there is much to it, and what comes after.
-	__device__ float finish(float sum, float inverse, uint32_t column, float before, bool heavy) const {
-		const float v = tile::unscale(sum, inverse, scales[column]) + biases[column];
-		if (heavy) return v;
-		const float w = tile::apply_light(a.Epilogue, v, before);
-		return a.Abs ? fabsf(w) : w;
+	// A Finish is an epilogue that is as good as nothing, in numbers, since each instruction
+	// counts that is there for each sum: negative values are multiplied by slope, and bits kept.
+	struct Finish {
+		float slope;
+		uint32_t bits;
+	};
+
+	__device__ Finish finish_of(bool heavy) const {
+		Finish f{1.0f, 0xffffffffu};
+		if (a.Epilogue.Kind == KindReLU) f.slope = 0.0f;
+		if (a.Epilogue.Kind == KindLeaky) f.slope = a.Epilogue.Alpha;
+		if (a.Abs && !heavy) f.bits = 0x7fffffffu;
+		return f;
+	}
+
+	__device__ float finish(const Finish& f, float sum, float inverse, const float* scale) const {
+		const float v = tile::unscale(sum, inverse, *scale) + scale[Columns];  // the bias
+		return float_of(bits_of(v < 0.0f ? fmaf(f.slope, v, 0.0f) : v) & f.bits);  // not −0 of relu
 	}
 
 	// put stores up to two channels of an output.
-	__device__ void put(const Out& o, uint32_t column, float x, float y) const {
-		float* to = o.y + band + column;
+	__device__ void put(const Out& o, float* to, int32_t left, float x, float y) const {
 		if (!o.live) x = y = 0.0f;
 		if (a.Pairs) {
 			store2(to, {x, y});
 			return;
 		}
 		to[0] = x;
-		if (band + column + 1 < a.Columns) to[1] = y;
+		if (left > 1) to[1] = y;
 	}
 
 	// again applies an epilogue that would be much code for each sum to what the thread has
@@ -349,22 +372,22 @@ struct Stretch {
 
 	__device__ void store(const Sums& total, uint32_t tile) const {
 		const bool heavy = !tile::light(a.Epilogue);
+		const Finish f = finish_of(heavy);
 		const uint32_t group = warp_id() / 2, row = lane_id() / 4, first = warp_id() % 2 * (Columns / 2) + lane_id() % 4 * 2;
+		const int32_t left = (int32_t)(a.Columns - band - first);
+		const float* const scale = scales + first;
 		if (a.Pool == 1) {
-			const bool before = in_place(a.Epilogue);
 #pragma unroll
 			for (int r = 0; r < 2 * M; r++) {
+				__syncwarp();  // scales of all channels for all rows are more than registers hold
 				const Out o = out_of(tile, group * 48 + r * 8 + row);
 				if (o.y == nullptr) continue;
+				float* const y = o.y + band + first;
 #pragma unroll
 				for (int n = 0; n < N; n++) {
-					const uint32_t column = first + n * 8;
-					if (band + column >= a.Columns) continue;
-					const float* was = o.y + band + column;
-					const bool both = band + column + 1 < a.Columns;
 					const float* sums = &total[r / 2][n][r % 2 * 2];
-					const float x = finish(sums[0], o.inverse, column, before ? was[0] : 0.0f, heavy);
-					put(o, column, x, both ? finish(sums[1], o.inverse, column + 1, before ? was[1] : 0.0f, heavy) : 0.0f);
+					if (n * 8 >= left) continue;
+					put(o, y + n * 8, left - n * 8, finish(f, sums[0], o.inverse, scale + n * 8), finish(f, sums[1], o.inverse, scale + n * 8 + 1));
 				}
 			}
 			if (heavy) again(tile);
@@ -372,19 +395,20 @@ struct Stretch {
 		}
 #pragma unroll
 		for (int r = 0; r < 2; r++) {
+			__syncwarp();
 			const Out o = out_of(tile, group * 16 + r * 8 + row);
 			if (o.y == nullptr) continue;
+			float* const y = o.y + band + first;
 #pragma unroll
 			for (int n = 0; n < N; n++) {
-				const uint32_t column = first + n * 8;
-				if (band + column >= a.Columns) continue;
+				if (n * 8 >= left) continue;
 				float best[2] = {-infinity(), -infinity()};
 #pragma unroll
 				for (int m = 0; m < M; m++) {
 #pragma unroll
-					for (int i = 0; i < 2; i++) best[i] = conv::larger(best[i], finish(total[m][n][2 * r + i], o.inverse, column + i, 0.0f, false));
+					for (int i = 0; i < 2; i++) best[i] = conv::larger(best[i], finish(f, total[m][n][2 * r + i], o.inverse, scale + n * 8 + i));
 				}
-				put(o, column, best[0], best[1]);
+				put(o, y + n * 8, left - n * 8, best[0], best[1]);
 			}
 		}
 	}
@@ -395,16 +419,20 @@ struct Stretch {
 template <int Columns, int Products>
 __device__ void stretch(const ConvStretch& a) {
 	const uint32_t bands = ceil_div(a.Columns, (uint32_t)Columns), tiles = ceil_div(a.Items * a.Tiles, a.Pieces);
-	const Stretch<Columns, Products> s(a, blockIdx.x % bands);
+	const uint32_t step = gridDim.x / bands;
+	using Block = Stretch<Columns, Products>;
+	const Block s(a, blockIdx.x % bands);
 	s.weigh();
 	wait_dependency();  // nobody writes weights
-	for (uint32_t tile = blockIdx.x / bands; tile < tiles; tile += gridDim.x / bands) {
-		s.measure(tile);
-		__syncthreads();
-		s.narrow(tile);
+	for (uint32_t tile = blockIdx.x / bands; tile < tiles; tile += step) {
+		if (a.Pieces == 1) {
+			s.template take<Block::Threads, 3>(s.piece_of(tile, 0), 0);
+		} else {
+			for (uint32_t n = warp_id(); n < a.Pieces; n += Block::Threads / 32) s.template take<32, 5>(s.piece_of(tile, n), n);
+		}
 		copy_wait<0>();
 		__syncthreads();
-		typename Stretch<Columns, Products>::Sums total = {};
+		typename Block::Sums total = {};
 		s.multiply(total);
 		s.store(total, tile);
 		__syncthreads();  // the stretch, and scales, may still be read

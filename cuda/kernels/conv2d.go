@@ -66,10 +66,14 @@ func (s ConvImageShape) Shared() int {
 	if s.Products == 3 {
 		parts, ring = 2, 4
 	}
+	early := 1
 	if s.Warps > 4 {
 		ring = 2 * s.Size * s.Size
+		if s.Columns == 32 {
+			early = 2
+		}
 	}
-	return depth * (4*pixels + 2*parts*(pixels+ring*s.Columns))
+	return depth * (4*early*pixels + 2*parts*(pixels+ring*s.Columns))
 }
 
 // ConvImageShapes are those that there are. With split operands the sums of 128 channels do

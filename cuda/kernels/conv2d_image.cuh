@@ -35,18 +35,19 @@ struct Image {
 	static constexpr int Pixels = Down * Across, Even = (Across + 1) / 2;
 	static constexpr int Depth = Apart ? 16 : 32, Quads = Depth / 4, Eights = Depth / 8, Taps = Size * Size;
 	static constexpr int Parts = Products == 3 ? 2 : 1, Ring = Whole ? 2 * Taps : Products == 3 ? 4 : 3;
+	static constexpr int Early = Whole && Columns == 32 ? 2 : 1;  // chunks of pixels on their way: small blocks have many
 	static constexpr int SizeA = Pixels * Depth, SizeB = Columns * Depth;  // elements of a part
 	static constexpr int M = 2, N = Columns / 8 / Shares;
 
 	const ConvImage& a;
-	float* raw;          // [Pixels][Depth]
+	float* raw;          // [Early][Pixels][Depth]
 	half *left, *right;  // [Parts][SizeA], rows as tile::place says; [Ring][Parts][SizeB]
 	int32_t line0, column0;
 	uint32_t first;  // channel of the output
 	const float* x;
 
 	__device__ explicit Image(const ConvImage& args, uint32_t item, uint32_t line, uint32_t column, uint32_t band)
-	    : a(args), raw(dynamic_shared<float>()), left(reinterpret_cast<half*>(raw + SizeA)), right(left + Parts * SizeA),
+	    : a(args), raw(dynamic_shared<float>()), left(reinterpret_cast<half*>(raw + Early * SizeA)), right(left + Parts * SizeA),
 	      line0((int32_t)(line * Lines)), column0((int32_t)(column * Width)), first(band * Columns),
 	      x(args.X.P + (int64_t)item * args.X.Batch) {}
 
@@ -66,6 +67,7 @@ struct Image {
 
 	// fetch asks for the pixels of Depth channels, zeros around the image.
 	__device__ void fetch(uint32_t chunk) const {
+		float* const pixels = raw + chunk % Early * SizeA;
 		uint32_t pixel = threadIdx.x / Quads, across = pixel;  // of the tile
 		const uint32_t channel = chunk * Depth + threadIdx.x % Quads * 4, some = channel < a.In ? min(a.In - channel, 4u) : 0;
 		uint32_t line = (uint32_t)(line0 * Stride - Size / 2), column = (uint32_t)(column0 * Stride - Size / 2) + across * Step;  // of the image
@@ -74,7 +76,7 @@ struct Image {
 		for (; pixel < Pixels; pixel += Together) {
 			const uint32_t count = line < a.Height && column < a.Width ? some : 0;
 			const float* from = count > 0 ? x + at : a.X.P;
-			float* to = raw + pixel * Depth + threadIdx.x % Quads * 4;
+			float* to = pixels + pixel * Depth + threadIdx.x % Quads * 4;
 			if (a.Vectors & VectorX) {
 				copy_async<16>(to, from, 4 * count);
 			} else {
@@ -109,7 +111,7 @@ struct Image {
 	}
 
 	// peak returns the largest magnitude of the pixels that is finite.
-	__device__ float peak() const {
+	__device__ float peak(const float* raw) const {
 		float all = 0.0f;
 		for (uint32_t i = threadIdx.x; i < Pixels * Quads; i += Threads) {
 			const float4 v = load4(raw + 4 * i);
@@ -123,7 +125,7 @@ struct Image {
 	}
 
 	// narrow makes F16 of the pixels.
-	__device__ void narrow(float factor) const {
+	__device__ void narrow(const float* raw, float factor) const {
 		for (uint32_t i = threadIdx.x; i < Pixels * Quads; i += Threads) {
 			const uint32_t pixel = i / Quads, quad = i % Quads;
 			const uint32_t to = place(Apart ? row(pixel / Across, pixel % Across) : pixel, quad / 2) + quad % 2 * 4;
@@ -192,16 +194,21 @@ struct Image {
 			if (!Whole) copy_commit();
 		}
 		wait_dependency();  // nobody writes weights
-		fetch(0);
-		copy_commit();
+		for (uint32_t i = 0; i < Early; i++) {
+			if (i == 0 || i < chunks) fetch(i);
+			copy_commit();
+		}
 		for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-			if (Whole || chunk == 0) {
+			if (Early > 1) {
+				copy_wait<1>();
+			} else if (Whole || chunk == 0) {
 				copy_wait<0>();
 			} else {
 				copy_wait<Ring - 2>();
 			}
 			__syncthreads();
-			const tile::Scale s = tile::scale_of(peak());
+			const float* const pixels = raw + chunk % Early * SizeA;
+			const tile::Scale s = tile::scale_of(peak(pixels));
 			if (chunk == 0 || s.factor < scale.factor) {
 				const float ratio = chunk == 0 ? 1.0f : s.factor * scale.inverse;
 				scale = s;
@@ -214,9 +221,10 @@ struct Image {
 					}
 				}
 			}
-			narrow(scale.factor);
+			narrow(pixels, scale.factor);
+			if (Early > 1) copy_wait<0>();  // weights, which were asked for later
 			__syncthreads();
-			if (chunk + 1 < chunks) fetch(chunk + 1);
+			if (chunk + Early < chunks) fetch(chunk + Early);
 			if (Whole) {
 				for (uint32_t tap = 0; tap < Taps; tap++) weigh((chunk + 1) * Taps + tap);
 				copy_commit();
