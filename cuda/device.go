@@ -166,7 +166,7 @@ func (d *device) until(limit time.Duration, done func() (bool, error)) error {
 		case waited > limit:
 			return fmt.Errorf("no end after %v: %w", waited.Round(time.Millisecond), pass.ErrTimeout)
 		}
-		pause(min(max(waited/64, 10*time.Microsecond), time.Millisecond))
+		pause(min(max(waited/128, 10*time.Microsecond), time.Millisecond))
 	}
 }
 

@@ -127,6 +127,11 @@ func ReadFile(path string, k Key) (File, error) {
 	return t, nil
 }
 
+// table.json is a list of tune files, one of each card that was measured:
+//
+//	go run ./examples/tune --device cuda --time 20ms --limit 55s --out h200.json
+//	(echo '['; cat h200.json; echo ']') > cuda/internal/tune/table.json
+//
 //go:embed table.json
 var table []byte
 
