@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,7 +34,7 @@ func TestAttentionWays(t *testing.T) {
 		way  string
 		math pass.Math
 		full bool
-	}{{"wgmma", pass.Fast, false}, {"wgmma-turns", pass.Fast, true}, {"mma", pass.Fast, true}, {"split", pass.Exact, true}} {
+	}{{"wgmma", pass.Fast, false}, {"wgmma-turns", pass.Fast, true}, {"wgmma-soft", pass.Fast, true}, {"mma", pass.Fast, true}, {"split", pass.Exact, true}} {
 		if w.full && os.Getenv("TANDEM_FULL") != "1" && !onDevice() {
 			continue
 		}
@@ -51,7 +52,7 @@ func TestAttentionWays(t *testing.T) {
 var attentionWays = []struct {
 	way  string
 	math pass.Math
-}{{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"mma", pass.Fast}, {"mma", pass.Exact}, {"split", pass.Exact}}
+}{{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"wgmma-soft", pass.Fast}, {"mma", pass.Fast}, {"mma", pass.Exact}, {"split", pass.Exact}}
 
 // attentionOf returns what an op over the given queries, keys and values, and second queries
 // and positions, if there are any, makes in a way.
@@ -174,7 +175,7 @@ func TestAttentionRises(t *testing.T) {
 			}
 			want := attentionOf(t, "split", pass.Exact, op, q, k, v, more...)
 			for _, w := range attentionWays {
-				if w.math == pass.Exact || relative && w.way == "wgmma-turns" {
+				if w.math == pass.Exact || relative && strings.HasPrefix(w.way, "wgmma-") {
 					continue
 				}
 				got := attentionOf(t, w.way, w.math, op, q, k, v, more...)

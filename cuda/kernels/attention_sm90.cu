@@ -142,6 +142,7 @@ __device__ void flash_wide(const Attention& a) {
 			float o[D / 2] = {}, share[2];
 			if (keys.usual() && values.usual() && round == 0) {
 				UsualWeights<T> weights(q.down);
+				if (Soft) weights.check(q);
 				if (steps > 0) walk<Turns, Groups, D, T>(slab, work.reach, q, weights, o, steps, turn, group, row);
 				weights.shares(share);
 				slab.template store<D>(o, row, share, 1.0f);

@@ -218,6 +218,17 @@ struct UsualWeights {
 
 	__device__ void take(int) {}
 
+	// check looks for queries that are not finite, which computed weights would not show.
+	__device__ void check(const typename Tile::Queries& q) {
+		bool odd = false;
+#pragma unroll
+		for (int i = 0; i < 4 * Tile::Queries::Steps; i++) {
+			const uint32_t w = q.kept[0][i / 4][i % 4];
+			odd |= (w & 0x7c00u) == 0x7c00u || (w & 0x7c000000u) == 0x7c000000u;
+		}
+		wrong = warp_ballot(odd);
+	}
+
 	static __device__ float most_of(const typename Tile::Scores& s, int r) {
 		float most = unseen();
 #pragma unroll
@@ -274,7 +285,7 @@ struct UsualWeights {
 		for (int r = 0; r < 2; r++) {
 			const bool high = warp_ballot(!(total[r] <= Limit)) >> (lane_id() & 28u) & 15u;
 			const float most = most_of(s, r);
-			const bool odd = !finite(warp_sum<4>(total[r]));
+			const bool odd = !finite(warp_sum<4>(total[r])) || most >= 0x1p126f;
 			const int exponent = high && !odd ? static_cast<int>(Top) + 126 - static_cast<int>(bits_of(most) >> 23) : 0;
 			fade[r] = float_of(static_cast<uint32_t>(127 + exponent) << 23);
 			add[r] += static_cast<float>(exponent);
