@@ -135,8 +135,12 @@ func (c *compiler) convGLU(op pass.ConvGLU, cost pass.Cost) error {
 		Channels: uint32(s.Channels), Kernel: uint32(s.Kernel), Eps: s.Eps, Normalised: flag(s.Normalised),
 	}
 	y := pass.Arg{View: op.Y, Batch: op.Batch, Rows: rows, Cols: s.Channels}
+	var next future
+	if columnTiles == 1 && t.name != "wide" {
+		next = c.future(y)
+	}
 	var kept string
-	args.Y, args.Halves, kept = k.results(y, ability{halves: columnTiles == 1 && t.name != "wide"})
+	args.Y, args.Halves, kept = k.results(y, next, false, false)
 	args.Vectors = flag(s.Channels%2 == 0 && inPairs(args.X, args.Y))
 	return run(k.because("%s%s", why, kept), args, grid{op.Batch * rowTiles * columnTiles, 1, 1}, 0, cost)
 }

@@ -153,27 +153,17 @@ func (c *compiler) leave(a pass.Arg, exact, norms bool) prepared {
 	return p
 }
 
-// An ability is what a kernel can do with the rows that it writes.
-type ability struct {
-	halves bool // leave them as products want them, since it has whole rows
-	norms  bool // and their lengths
-	again  bool // it reads them again, as F32
-}
-
-// results notes that a launch writes rows: as halves, if it can and products read them, and
-// as F32, if something else does. It returns the parameters, of which what is not wanted is
-// zero, and what Dump should tell.
-func (k *call) results(y pass.Arg, can ability) (f32 kernels.View, halves kernels.Halves, kept string) {
-	var next future
-	if can.halves {
-		next = k.c.future(y)
-	}
-	alone := len(next.products) > 0 && !next.others && !can.again
+// results notes that a launch writes rows whose future is given: as halves, if products read
+// them, with norms the lengths too; and as F32, if something else does, or the launch itself
+// does again. It returns the parameters, of which what is not wanted is zero, and what Dump
+// should tell.
+func (k *call) results(y pass.Arg, next future, norms, again bool) (f32 kernels.View, halves kernels.Halves, kept string) {
+	alone := len(next.products) > 0 && !next.others && !again
 	if !alone {
 		f32 = k.write(y.View, y.Batch, y.Rows, y.Cols)
 	}
 	if len(next.products) > 0 {
-		halves = k.halves(k.c.leave(y, next.exact, can.norms && k.c.fast))
+		halves = k.halves(k.c.leave(y, next.exact, norms && k.c.fast))
 		kept = "; " + kinds[alone] + fmt.Sprint(next.products)
 	}
 	return f32, halves, kept

@@ -364,17 +364,28 @@ func TestProductsLeaveHalves(t *testing.T) {
 	}
 }
 
-// proveHalves computes two products, of which the first leaves halves to the second.
+// proveHalves computes norms and products that leave halves.
 func proveHalves(t *testing.T, dev pass.Device) {
 	t.Helper()
-	const rows, k = 12, 16
-	w, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{cases.Encode("w", pass.F16, cases.Recipe("w", 1, k*k, 0.2, 0), k, k)}})
-	require.NoError(t, err)
-	defer dev.Unload(w)
-	chain{math: pass.Fast, ops: func(v func(string, int) pass.View) []pass.Op {
-		h := v("h", rows*k)
-		return []pass.Op{pass.Gemm{A: v("x", 0), W: w, C: h, Rows: rows}, pass.Gemm{A: h, W: w, C: v("out", rows*k), Rows: rows}}
-	}, n: rows * k, launches: map[string]int{"tile_prepare": 1}}.prove(t, dev, values("x", "normal", rows, k).Float32s())
+	const rows = 12
+	for _, k := range []int{16, 400, 800, 1400} {
+		w, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{cases.Encode("w", pass.F16, cases.Recipe("w", 1, 16*k, 0.2, 0), 16, k)}})
+		require.NoError(t, err)
+		defer dev.Unload(w)
+		second, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{cases.Encode("w", pass.F16, cases.Recipe("w", 1, 16*16, 0.2, 0), 16, 16)}})
+		require.NoError(t, err)
+		defer dev.Unload(second)
+		norm, err := dev.Load(t.Context(), pass.NormWeights{Gain: cases.Recipe("gain", 1, k, 1, 0)})
+		require.NoError(t, err)
+		defer dev.Unload(norm)
+		chain{math: pass.Fast, ops: func(v func(string, int) pass.View) []pass.Op {
+			y, h := v("y", rows*k), v("h", rows*16)
+			return []pass.Op{
+				pass.LayerNorm{X: v("x", 0), W: norm, Y: y, Rows: rows, Cols: k}, pass.Gemm{A: y, W: w, C: h, Rows: rows},
+				pass.Gemm{A: h, W: second, C: v("out", rows*16), Rows: rows},
+			}
+		}, n: rows * 16, launches: map[string]int{"tile_prepare": 0}}.prove(t, dev, values("x", "normal", rows, k).Float32s())
+	}
 }
 
 // What is not finite reaches what it feeds, and what is finite stays so: rows of zeros, of

@@ -61,6 +61,13 @@ func (c *compiler) layernorm(op pass.LayerNorm, cost pass.Cost) error {
 	case op.Cols > 384:
 		name = "norm_layer_768"
 	}
+	y := pass.Arg{View: op.Y, Batch: op.Batch, Rows: op.Rows, Cols: op.Cols}
+	var next future
+	if op.Cols <= 4096 {
+		if next = c.future(y); len(next.products) > 0 {
+			name += "_halves"
+		}
+	}
 	k := c.call(name)
 	f := field{op.Batch, op.Rows, op.Cols}
 	p := c.plan.Param(op.W).(*normParam)
@@ -69,9 +76,8 @@ func (c *compiler) layernorm(op pass.LayerNorm, cost pass.Cost) error {
 		Gain: p.gain(), Bias: p.bias(),
 		Count: k.count(op.Batch * op.Rows), Rows: k.count(op.Rows), Cols: k.count(op.Cols), Eps: op.Eps,
 	}
-	y := pass.Arg{View: op.Y, Batch: op.Batch, Rows: op.Rows, Cols: op.Cols}
 	var kept string
-	args.Y, args.Halves, kept = k.results(y, ability{halves: op.Cols <= 4096, norms: true, again: !op.Rotated.IsZero()})
+	args.Y, args.Halves, kept = k.results(y, next, true, !op.Rotated.IsZero())
 	k.because("rows of %d columns%s", op.Cols, kept)
 	args.Vectors = vectors(kernels.VectorX, args.X, f) | vectors(kernels.VectorY, args.Y, f)
 	if !op.Rotated.IsZero() {

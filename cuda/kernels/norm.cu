@@ -38,8 +38,9 @@ __device__ void turn_row(const LayerNorm& a, const float* y, uint32_t item, uint
 }
 
 // A row a warp or a block, held in registers. The mean is taken, then what remains of the
-// mean and the variance about it in one go, so that an offset costs no digits.
-template <int Threads, int Lanes, int Held>
+// mean and the variance about it in one go, so that an offset costs no digits. With AsHalves
+// the row is left as those, too, and as F32 only if Y is there.
+template <int Threads, int Lanes, int Held, bool AsHalves>
 __device__ void layer(const LayerNorm& a) {
 	using T = rows::Team<Threads, Lanes>;
 	release_dependents();
@@ -73,10 +74,10 @@ __device__ void layer(const LayerNorm& a) {
 #pragma unroll
 		for (int i = from; i < from + Batch; i++) {
 			const uint32_t column = 4 * (T::lane() + i * Lanes);
-			if (column < a.Cols && a.Y.P != nullptr) rows::store(y + column, a.Cols - column, a.Vectors & rows::VectorY, v[i]);
+			if (column < a.Cols && (!AsHalves || a.Y.P != nullptr)) rows::store(y + column, a.Cols - column, a.Vectors & rows::VectorY, v[i]);
 		}
 	}
-	if (a.Halves.High != nullptr) store_halves<T, Lanes>(a.Halves, v, T::row(), a.Cols);
+	if (AsHalves) store_halves<T, Lanes>(a.Halves, v, T::row(), a.Cols);
 	if (a.Rotated.P != nullptr) turn_row<T, Lanes>(a, y, item, row);
 }
 

@@ -8,14 +8,14 @@ const (
 	VectorB = 4 // a second input, or a second output
 )
 
-// A LayerNorm normalises Count rows, Rows of each item, into Y, if it is not the zero view,
-// and into Halves. With Rotated, which is not the zero view, heads of Head columns are
+// A LayerNorm normalises Count rows, Rows of each item, into Y. Kernels of halves store them
+// there only if it is not the zero view, and as Halves. With Rotated, which is not the zero view, heads of Head columns are
 // stored a second time, the first 2·Half of each turned by the row of Table at the row's
 // position.
 type LayerNorm struct {
 	X, Y, Rotated     View
-	Halves            Halves // of rows of up to 4096 columns
-	Gain, Bias, Table F32    // Bias: nil, or beside whole vectors of gains
+	Halves            Halves
+	Gain, Bias, Table F32 // Bias: nil, or beside whole vectors of gains
 	Pos               Index
 	Count, Rows, Cols uint32
 	Vectors           uint32
@@ -62,10 +62,14 @@ type PoolNorm struct {
 }
 
 var norm = Family{"norm", []Entry{
-	{Name: "norm_layer_384", Call: "norms::layer<128, 32, 3>", Args: LayerNorm{}, Threads: 128},
-	{Name: "norm_layer_768", Call: "norms::layer<128, 32, 6>", Args: LayerNorm{}, Threads: 128},
-	{Name: "norm_layer_1280", Call: "norms::layer<128, 32, 10>", Args: LayerNorm{}, Threads: 128},
-	{Name: "norm_layer_4096", Call: "norms::layer<256, 256, 4>", Args: LayerNorm{}, Threads: 256},
+	{Name: "norm_layer_384", Call: "norms::layer<128, 32, 3, false>", Args: LayerNorm{}, Threads: 128},
+	{Name: "norm_layer_384_halves", Call: "norms::layer<128, 32, 3, true>", Args: LayerNorm{}, Threads: 128},
+	{Name: "norm_layer_768", Call: "norms::layer<128, 32, 6, false>", Args: LayerNorm{}, Threads: 128},
+	{Name: "norm_layer_768_halves", Call: "norms::layer<128, 32, 6, true>", Args: LayerNorm{}, Threads: 128},
+	{Name: "norm_layer_1280", Call: "norms::layer<128, 32, 10, false>", Args: LayerNorm{}, Threads: 128},
+	{Name: "norm_layer_1280_halves", Call: "norms::layer<128, 32, 10, true>", Args: LayerNorm{}, Threads: 128},
+	{Name: "norm_layer_4096", Call: "norms::layer<256, 256, 4, false>", Args: LayerNorm{}, Threads: 256},
+	{Name: "norm_layer_4096_halves", Call: "norms::layer<256, 256, 4, true>", Args: LayerNorm{}, Threads: 256},
 	{Name: "norm_layer_long", Call: "norms::layer_long<512>", Args: LayerNorm{}, Threads: 512},
 	{Name: "norm_length_512", Call: "norms::length<128, 32, 4>", Args: L2Norm{}, Threads: 128},
 	{Name: "norm_length_4096", Call: "norms::length<256, 256, 4>", Args: L2Norm{}, Threads: 256},
