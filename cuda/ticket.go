@@ -72,17 +72,16 @@ func (p *program) Submit(job *backend.Job, from, to int) (backend.Ticket, error)
 		return nil, err
 	}
 	t.p, t.job, t.block, t.serial = p, job, b, job.Serial
-	t.from, t.to, t.last = from, to, to == len(p.pieces)
-	if from == 0 {
-		binary.LittleEndian.PutUint64(b.data[headStatus:], 0)
-		binary.LittleEndian.PutUint64(b.data[headSerial:], job.Serial)
-		for i, k := range p.plan.Inputs {
-			parallel.Copy(b.data[4*p.inputs[k]:], bytesOf(job.Inputs[i]))
-		}
-	}
+	t.from, t.to, t.last, t.sent = from, to, to == len(p.pieces), 0
 	t.limit = p.limit(from, to)
 	p.s.inFlight.Add(1)
-	if err := d.do(t.begin); err != nil {
+	if from == 0 {
+		err = t.fill()
+	}
+	if err == nil {
+		err = d.do(t.begin)
+	}
+	if err != nil {
 		p.s.inFlight.Add(-1)
 		t.forget()
 		p.s.adrift.Store(true)
@@ -90,6 +89,48 @@ func (p *program) Submit(job *backend.Job, from, to int) (backend.Ticket, error)
 		return nil, err
 	}
 	return t, nil
+}
+
+// pieceBytes is how much of an input goes to the device while the next of it is copied.
+const pieceBytes = 4 << 20
+
+// fill puts the inputs into page-locked memory.
+func (t *ticket) fill() error {
+	p, b := t.p, t.block
+	binary.LittleEndian.PutUint64(b.data[headStatus:], 0)
+	binary.LittleEndian.PutUint64(b.data[headSerial:], t.job.Serial)
+	for i, k := range p.plan.Inputs { // in the order in which they lie
+		at, from := 4*p.inputs[k], bytesOf(t.job.Inputs[i])
+		if len(from) > pieceBytes {
+			if err := t.stream(at, from); err != nil {
+				return err
+			}
+			continue
+		}
+		parallel.Copy(b.data[at:], from)
+	}
+	return nil
+}
+
+// stream copies a large input, and sends all of it but its last piece.
+func (t *ticket) stream(at int, from []byte) error {
+	for ; len(from) > pieceBytes; from = from[pieceBytes:] {
+		parallel.Copy(t.block.data[at:at+pieceBytes], from)
+		at += pieceBytes
+		to := at
+		if err := t.p.s.d.do(func() error { return t.send(to) }); err != nil {
+			return err
+		}
+	}
+	parallel.Copy(t.block.data[at:], from)
+	return nil
+}
+
+// send brings what goes up, to an end, to the device.
+func (t *ticket) send(to int) error {
+	from := t.sent
+	t.sent = to
+	return t.p.s.d.drv.CopyToDevice(t.p.base+driver.Pointer(from), t.block.at+uintptr(from), uint64(to-from), t.p.s.queue)
 }
 
 // renew compiles anew if the workspace has moved. One that cannot move is not asked, since
@@ -136,6 +177,7 @@ type ticket struct {
 	serial   uint64
 	from, to int // pieces
 	last     bool
+	sent     int // bytes of what goes up that are on their way
 	limit    time.Duration
 	done     bool           // what queued found
 	spans    []driver.Event // of a traced run: before each launch, and after the last
@@ -152,7 +194,7 @@ func (t *ticket) submit() error {
 	p, drv, queue := t.p, t.p.s.d.drv, t.p.s.queue
 	arena := p.base
 	if t.from == 0 {
-		if err := drv.CopyToDevice(arena, t.block.at, uint64(p.upload), queue); err != nil {
+		if err := t.send(p.upload); err != nil {
 			return err
 		}
 	}
