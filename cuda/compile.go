@@ -28,10 +28,11 @@ type compiler struct {
 	fast     bool // the math of the step: Fast, and it does not demand Exact
 	scratch  scratch
 	launches []launch
-	constant map[string]*memory      // fixed words, by their bytes
-	held     []*memory               // owned by the program
-	made     int                     // launches, by the first pass
-	spare    []*call                 // that the first pass is done with
+	constant map[string]*memory // fixed words, by their bytes
+	held     []*memory          // owned by the program
+	made     int                // launches, by the first pass
+	spare    []*call            // that are done with
+	kept     store
 	watched  bool                    // a launch may set the status word
 	chosen   map[string][2]string    // what choose said, and why
 	halves   []preparedRows          // that are there at this point of the recording
@@ -308,17 +309,45 @@ func run[A any](k *call, args A, g grid, shared int, cost pass.Cost) error {
 		}
 		k.l.grid[i] = uint32(n)
 	}
+	c.spare = append(c.spare, k)
 	if c.scratch.dry {
 		c.made++
-		c.spare = append(c.spare, k)
 		return nil
 	}
 	k.l.shared = shared
-	k.l.args = append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(&args)), unsafe.Sizeof(args))...)
+	k.l.args = c.kept.bytes(unsafe.Slice((*byte)(unsafe.Pointer(&args)), unsafe.Sizeof(args)))
+	k.l.touches = c.kept.ranges(k.l.touches)
 	cost.Bytes = max(cost.Bytes, launchSeconds*c.d.Rate().Bytes)
 	k.l.cost = cost
 	c.launches = append(c.launches, k.l)
 	return nil
+}
+
+// A store is memory for what launches keep, many of them in one piece.
+type store struct {
+	args    []byte
+	touches []touch
+}
+
+// bytes returns a copy, aligned as parameters of kernels may have to be.
+func (s *store) bytes(b []byte) []byte {
+	const align, piece = 64, 64 << 10
+	from := up(len(s.args), align)
+	if from+len(b) > cap(s.args) {
+		s.args, from = make([]byte, 0, max(len(b), piece)), 0
+	}
+	s.args = s.args[:from+len(b)]
+	copy(s.args[from:], b)
+	return s.args[from : from+len(b) : from+len(b)]
+}
+
+func (s *store) ranges(t []touch) []touch {
+	if len(s.touches)+len(t) > cap(s.touches) {
+		s.touches = make([]touch, 0, max(len(t), 1<<10))
+	}
+	from := len(s.touches)
+	s.touches = append(s.touches, t...)
+	return s.touches[from:len(s.touches):len(s.touches)]
 }
 
 // compile turns all steps into launches.
