@@ -97,16 +97,21 @@ func (s *stretchPlan) lay(rows, pool int) {
 
 // stretchWays puts plans among other ways. They are one launch, with neither an operand in
 // memory nor the steps before the pooling, so that they pay earlier than tiles; but of many
-// channels those waste less.
+// channels those waste less, and of long items of which there are few tiles, more of a large
+// GPU works on theirs.
 func stretchWays(others []string, plans []stretchPlan, op pass.Conv1D, p *convParam) []string {
-	const few, worth = 8, 2 << 20
+	const few, worth, enough = 8, 2 << 20, 64
 	var names []string
 	for _, s := range plans {
 		names = append(names, s.String())
 	}
-	products := float64(op.Steps(op.In)*op.Pool) * float64(p.depth()) * float64(p.out)
-	if p.in < few && products >= worth {
-		return slices.Concat(names, others)
+	steps := op.Steps(op.In) * op.Pool
+	if len(plans) > 0 && p.in < few && float64(steps)*float64(p.depth())*float64(p.out) >= worth {
+		// Of a few hundred steps there are items enough, or it is no matter.
+		tiles, bands := ceilDiv(steps, kernels.ConvStretchSteps), ceilDiv(p.out, plans[0].Columns)
+		if tiles == 1 || tiles*bands >= enough {
+			return slices.Concat(names, others)
+		}
 	}
 	return slices.Concat(others, names)
 }

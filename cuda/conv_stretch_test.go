@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
+	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest"
 	"github.com/tandem-gpu/tandem/pass/passtest/cases"
@@ -100,4 +101,30 @@ func TestStretches(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestStretchWays(t *testing.T) {
+	t.Parallel()
+	plans := []stretchPlan{{ConvStretchShape: kernels.ConvStretchShape{Columns: 80}}}
+	others := []string{"tiles", "direct"}
+	for _, c := range []struct {
+		name          string
+		in, out, taps int
+		op            pass.Conv1D
+		steps         int
+		first         bool
+	}{
+		{"sinc", 1, 80, 251, pass.Conv1D{Pool: 3}, 15975, true},
+		{"spectrum", 1, 240, 256, pass.Conv1D{Pool: 1}, 192, true}, // a tile has items enough
+		{"moonshine", 1, 240, 127, pass.Conv1D{Pool: 1}, 2498, false},
+		{"little", 1, 12, 251, pass.Conv1D{Pool: 3}, 45, false},
+		{"channels", 80, 60, 5, pass.Conv1D{Pool: 3}, 5319, false},
+	} {
+		p := &convParam{in: c.in, out: c.out, taps: c.taps}
+		c.op.W, c.op.In, c.op.Stride = pass.MakeParam(pass.Ref{}, pass.ConvShape{Out: c.out, In: c.in, Kernel: c.taps}), c.steps+c.taps-1, 1
+		got := stretchWays(others, plans, c.op, p)
+		require.Len(t, got, 3)
+		require.Equal(t, c.first, got[0] == plans[0].String(), "%s: %v", c.name, got)
+	}
+	require.Equal(t, others, stretchWays(others, nil, pass.Conv1D{}, nil))
 }

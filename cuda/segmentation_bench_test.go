@@ -80,7 +80,7 @@ func BenchmarkSegmentation(b *testing.B) {
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)*1e3, "ms")
 				for _, s := range last.Spans {
-					b.Logf("    %2d %-12s %-40s %8.1f us", s.Op, s.Name, s.Kernel, s.Seconds*1e6)
+					fmt.Printf("    %2d %-12s %-40s %8.1f us\n", s.Op, s.Name, s.Kernel, s.Seconds*1e6)
 				}
 			})
 		}
