@@ -36,6 +36,9 @@ struct Image {
 	static constexpr int Depth = Apart ? 16 : 32, Quads = Depth / 4, Eights = Depth / 8, Taps = Size * Size;
 	static constexpr int Parts = Products == 3 ? 2 : 1, Ring = Whole ? 2 * Taps : Products == 3 ? 4 : 3;
 	static constexpr int Early = Whole && Columns == 32 ? 2 : 1;  // chunks of pixels on their way: small blocks have many
+	// Groups of copies that may be on their way yet when pixels are needed, which came with the
+	// first of their chunk's taps before.
+	static constexpr int Since = Taps < Ring ? Taps - 1 : Ring - 2;
 	static constexpr int SizeA = Pixels * Depth, SizeB = Columns * Depth;  // elements of a part
 	static constexpr int M = 2, N = Columns / 8 / Shares;
 
@@ -204,7 +207,7 @@ struct Image {
 			} else if (Whole || chunk == 0) {
 				copy_wait<0>();
 			} else {
-				copy_wait<Ring - 2>();
+				copy_wait<Since>();
 			}
 			__syncthreads();
 			const float* const pixels = raw + chunk % Early * SizeA;

@@ -83,6 +83,9 @@ func conv2DEntries() []Entry {
 		add(fmt.Sprintf("resnet%d", i), conv2DSpec{op: op, in: s.from, out: s.to, size: 3, bias: true, residual: s.stride == 1})
 	}
 	add("resnet-shortcut", conv2DSpec{op: pass.Conv2D{Batch: 2, Height: 9, Width: 7, Stride: 2}, in: 32, out: 64, size: 1, bias: true})
+	for _, stride := range []int{1, 2} { // many channels of single pixels
+		add("resnet-shortcut", conv2DSpec{op: pass.Conv2D{Height: 17 * stride, Width: 16*stride + 1, Stride: stride}, in: 76, out: 128, size: 1, bias: true})
+	}
 	// Parts of the output.
 	for _, stride := range []int{1, 2} {
 		for _, out := range []pass.Span{{From: 0, To: 2}, {From: 2, To: 5}, {From: 4, To: 5}, {From: 3, To: 3}} {
