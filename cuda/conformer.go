@@ -139,10 +139,10 @@ func (c *compiler) convGLU(op pass.ConvGLU, cost pass.Cost) error {
 	if columnTiles == 1 && t.name != "wide" {
 		next = c.future(y)
 	}
-	var kept string
-	args.Y, args.Halves, kept = k.results(y, next, false, false)
+	var note string
+	args.Y, args.Halves, note = k.results(y, next, false, false)
 	args.Vectors = flag(s.Channels%2 == 0 && inPairs(args.X, args.Y))
-	return run(k.because("%s%s", why, kept), args, grid{op.Batch * rowTiles * columnTiles, 1, 1}, 0, cost)
+	return run(k.because("%s%s", why, note), args, grid{op.Batch * rowTiles * columnTiles, 1, 1}, 0, cost)
 }
 
 // depthwiseWalk is how many output columns a thread takes at most.

@@ -157,20 +157,25 @@ func (c *compiler) leave(a pass.Arg, exact, norms bool) prepared {
 // them, with norms the lengths too; and as F32, if something else does, or the launch itself
 // does again. It returns the parameters, of which what is not wanted is zero, and what Dump
 // should tell.
-func (k *call) results(y pass.Arg, next future, norms, again bool) (f32 kernels.View, halves kernels.Halves, kept string) {
+func (k *call) results(y pass.Arg, next future, norms, again bool) (f32 kernels.View, halves kernels.Halves, note string) {
 	alone := len(next.products) > 0 && !next.others && !again
 	if !alone {
 		f32 = k.write(y.View, y.Batch, y.Rows, y.Cols)
 	}
 	if len(next.products) > 0 {
 		halves = k.halves(k.c.leave(y, next.exact, norms && k.c.fast))
-		kept = "; " + kinds[alone] + fmt.Sprint(next.products)
+		note = "; " + kept(next.products, alone)
 	}
-	return f32, halves, kept
+	return f32, halves, note
 }
 
-// kinds says who reads halves, and whether nobody else reads what they are of.
-var kinds = map[bool]string{true: "halves alone, which only the products of these ops read: ", false: "halves too, for the products of ops "}
+// kept says for Dump that there are halves, and which steps read them.
+func kept(steps []int, alone bool) string {
+	if alone {
+		return fmt.Sprintf("halves alone, which only the products of these ops read: %v", steps)
+	}
+	return fmt.Sprintf("halves too, for the products of ops %v", steps)
+}
 
 // halves notes that a launch writes a left operand, and returns the parameter for it.
 func (k *call) halves(p prepared) kernels.Halves {
@@ -248,7 +253,7 @@ func (m *linearProduct) note() string {
 		if note != "" {
 			note += "; "
 		}
-		note += kinds[true] + fmt.Sprint(m.halves.readers)
+		note += kept(m.halves.readers, true)
 	}
 	return note
 }

@@ -76,9 +76,9 @@ func (c *compiler) layernorm(op pass.LayerNorm, cost pass.Cost) error {
 		Gain: p.gain(), Bias: p.bias(),
 		Count: k.count(op.Batch * op.Rows), Rows: k.count(op.Rows), Cols: k.count(op.Cols), Eps: op.Eps,
 	}
-	var kept string
-	args.Y, args.Halves, kept = k.results(y, next, true, !op.Rotated.IsZero())
-	k.because("rows of %d columns%s", op.Cols, kept)
+	var note string
+	args.Y, args.Halves, note = k.results(y, next, true, !op.Rotated.IsZero())
+	k.because("rows of %d columns%s", op.Cols, note)
 	args.Vectors = vectors(kernels.VectorX, args.X, f) | vectors(kernels.VectorY, args.Y, f)
 	if !op.Rotated.IsZero() {
 		t := c.plan.Param(op.Table).(*ropeParam)
