@@ -103,7 +103,7 @@ func (a *attention) ways() (rule string, ways []string) {
 	}
 	if a.c.fast {
 		wide := []string{"wgmma", "wgmma-turns", "wgmma-soft"}
-		if a.tier() == 128 && !a.relative {
+		if a.tier() == 128 || a.relative {
 			wide = []string{"wgmma-turns", "wgmma"} // products take longer than weights
 		}
 		for _, way := range wide {
@@ -127,8 +127,8 @@ func (a *attention) wide(way string) kernels.Entry {
 	switch {
 	case !a.relative:
 		return kernels.WideFor(a.tier(), way != "wgmma", way == "wgmma-soft")
-	case way == "wgmma":
-		return kernels.WideRelativeFor(a.tier())
+	case way != "wgmma-soft":
+		return kernels.WideRelativeFor(a.tier(), way == "wgmma-turns")
 	}
 	return kernels.Entry{}
 }

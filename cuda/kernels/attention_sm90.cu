@@ -163,7 +163,7 @@ __device__ void flash_wide(const Attention& a) {
 }
 
 // The same with relative positions; a block computes 128 queries.
-template <int D>
+template <int D, bool Turns>
 __device__ void flash_wide_relative(const Attention& a) {
 	using T = RelativeTile<D>;
 	T::prepare();
@@ -198,7 +198,7 @@ __device__ void flash_wide_relative(const Attention& a) {
 	float o[D / 2] = {}, share[2];
 	if (usual) {
 		UsualWeights<T> weights(q.down);
-		if (steps > 0) walk_relative<true, D>(slab, reach, first, q, q2, weights, o, steps, walk, group, row);
+		if (steps > 0) walk_relative<Turns, true, D>(slab, reach, first, q, q2, weights, o, steps, walk, group, row);
 		weights.shares(share);
 		slab.template store<D>(o, row, share, 1.0f);
 		if (weights.failed()) barriers.again = 1;
@@ -208,7 +208,7 @@ __device__ void flash_wide_relative(const Attention& a) {
 		for (int k = 0; k < D / 2; k++) o[k] = 0.0f;
 	}
 	ScaledWeights<T> weights(slab, q.down, reach.start);
-	if (steps > 0) walk_relative<false, D>(slab, reach, first, q, q2, weights, o, steps, walk, group, row);
+	if (steps > 0) walk_relative<Turns, false, D>(slab, reach, first, q, q2, weights, o, steps, walk, group, row);
 	weights.shares(share);
 	slab.template store<D>(o, row, share, weights.unit);
 	if (weights.odd) {

@@ -26,13 +26,13 @@ func WideFor(dim int, turns, soft bool) Entry {
 }
 
 // WideRelativeFor is WideFor with relative positions.
-func WideRelativeFor(dim int) Entry {
+func WideRelativeFor(dim int, turns bool) Entry {
 	const groups, stages, slots = 2, 2, 4
 	if dim > 128 {
 		return Entry{}
 	}
 	return Entry{
-		Name: fmt.Sprintf("attention_wide_%d_relative", dim), Call: fmt.Sprintf("attention::flash_wide_relative<%d>", dim),
+		Name: fmt.Sprintf("attention_wide_%d_relative%s", dim, word(turns, "_turns")), Call: fmt.Sprintf("attention::flash_wide_relative<%d, %v>", dim, turns),
 		Args: Attention{}, Threads: 128*groups + 128, Resident: 1,
 		Shared: (2*stages+slots)*AttentionBlock*dim*2 + 4*groups*16*bandStride(AttentionBlock)*4 + 2*8*(2*stages+slots) + 8,
 		Tile:   [3]int{64 * groups, AttentionBlock, dim},
@@ -60,5 +60,5 @@ func flashWideEntries() []Entry {
 	for _, w := range flashWides {
 		all = append(all, w.entry())
 	}
-	return append(all, WideRelativeFor(64), WideRelativeFor(128))
+	return append(all, WideRelativeFor(64, false), WideRelativeFor(64, true), WideRelativeFor(128, false), WideRelativeFor(128, true))
 }
