@@ -11,6 +11,7 @@ constexpr int KeysAtOnce = SplitThreads / KeyLanes;    // of a block
 constexpr int InFlight = SplitKeys / KeysAtOnce;        // keys of a thread
 constexpr int QuadsAtOnce = 2;                         // and parts of them
 constexpr int ValuesAhead = 8;                         // loaded before there are weights
+constexpr int PiecesAtOnce = 16;                       // whose loads join has in flight
 
 // What the threads of a block share.
 template <int Few, bool Relative>
@@ -224,15 +225,29 @@ __device__ inline void join(const AttentionJoin& a) {
 	if (row < count_of(a.Lengths, item)) {
 		const float* found = a.Found + static_cast<int64_t>(blockIdx.x) * a.Pieces * step;
 		float top = unseen(), total = 0.0f;
-		for (int i = 0; i < pieces; i++) top = fmaxf(top, found[static_cast<int64_t>(i) * step]);
-		const float base = top == unseen() ? 0.0f : top;
-		for (int i = 0; i < pieces; i++) {
-			const float* p = found + static_cast<int64_t>(i) * step;
-			const float share = weight_of(p[0] - base);
-			const float4 x = load4(p + 4 + 4 * quad);
-			total = fmaf(p[1], share, total);
-			sum.x = fmaf(x.x, share, sum.x), sum.y = fmaf(x.y, share, sum.y);
-			sum.z = fmaf(x.z, share, sum.z), sum.w = fmaf(x.w, share, sum.w);
+		for (int first = 0; first < pieces; first += PiecesAtOnce) {
+			float tops[PiecesAtOnce], totals[PiecesAtOnce], most = top;
+			float4 x[PiecesAtOnce];
+#pragma unroll
+			for (int i = 0; i < PiecesAtOnce; i++) {
+				tops[i] = unseen(), totals[i] = 0.0f, x[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+				if (first + i >= pieces) continue;
+				const float* p = found + static_cast<int64_t>(first + i) * step;
+				tops[i] = p[0], totals[i] = p[1], x[i] = load4(p + 4 + 4 * quad);
+			}
+#pragma unroll
+			for (int i = 0; i < PiecesAtOnce; i++) most = fmaxf(most, tops[i]);
+			const float base = most == unseen() ? 0.0f : most, before = weight_of(top - base);
+			top = most;
+			total *= before;
+			sum.x *= before, sum.y *= before, sum.z *= before, sum.w *= before;
+#pragma unroll
+			for (int i = 0; i < PiecesAtOnce; i++) {
+				const float share = weight_of(tops[i] - base);
+				total = fmaf(totals[i], share, total);
+				sum.x = fmaf(x[i].x, share, sum.x), sum.y = fmaf(x[i].y, share, sum.y);
+				sum.z = fmaf(x[i].z, share, sum.z), sum.w = fmaf(x[i].w, share, sum.w);
+			}
 		}
 		const float inverse = total == 0.0f ? 0.0f : 1.0f / total;
 		sum.x *= inverse, sum.y *= inverse, sum.z *= inverse, sum.w *= inverse;
