@@ -37,6 +37,7 @@ type compiler struct {
 	chosen   map[string][2]string    // what choose said, and why
 	halves   []preparedRows          // that are there at this point of the recording
 	users    map[backend.Place][]int // steps that use a buffer
+	futures  map[int]future          // of what steps write
 	used     []bool                  // temporaries of which F32 elements are used
 	tiles    map[tileShape]tileDecision
 	convs    map[convAsked]convDecision

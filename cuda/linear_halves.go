@@ -50,9 +50,22 @@ type future struct {
 	others   bool  // something else reads them, or they outlive the recording
 }
 
-// future follows the rows of an argument from the step on that is being compiled, and
-// that writes them all.
-func (c *compiler) future(a pass.Arg) (f future) {
+// future returns what becomes of the rows of the argument that the step being compiled
+// writes.
+func (c *compiler) future(a pass.Arg) future {
+	f, ok := c.futures[c.index] // of the first pass
+	if !ok {
+		f = c.follow(a)
+		if c.futures == nil {
+			c.futures = map[int]future{}
+		}
+		c.futures[c.index] = f
+	}
+	return f
+}
+
+// follow goes through the steps from the one on that is being compiled.
+func (c *compiler) follow(a pass.Arg) (f future) {
 	key := c.rowsKey(a)
 	first, end := a.Range()
 	span, whole := pass.Span{From: first, To: end}, true
@@ -298,16 +311,23 @@ func (c *compiler) forget(step pass.Checked) {
 	if len(c.halves) == 0 {
 		return
 	}
+	type write struct {
+		place      backend.Place
+		first, end int
+	}
+	var writes []write
+	for _, a := range step.Args {
+		if a.Access&pass.Write != 0 {
+			first, end := a.Range()
+			writes = append(writes, write{c.plan.Place(a.View.Buffer), first, end})
+		}
+	}
 	c.halves = slices.DeleteFunc(c.halves, func(h preparedRows) bool {
 		if !h.key.place.State && c.plan.Temps[h.key.place.Index].Last < c.index {
 			return true
 		}
-		return slices.ContainsFunc(step.Args, func(a pass.Arg) bool {
-			if a.Access&pass.Write == 0 || c.plan.Place(a.View.Buffer) != h.key.place {
-				return false
-			}
-			first, end := a.Range()
-			return first < h.span.To && h.span.From < end
+		return slices.ContainsFunc(writes, func(w write) bool {
+			return w.place == h.key.place && w.first < h.span.To && h.span.From < w.end
 		})
 	})
 }
