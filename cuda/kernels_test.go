@@ -202,6 +202,9 @@ func uncommon() []cases.Case {
 			Inputs: []cases.Tensor{values("A", "normal", 1, rows, k)}, Params: []cases.Param{{Field: "W", Weights: w}},
 		})
 	}
+	for _, typ := range []pass.DType{pass.F32, pass.F16} { // several tiles, and rounds of their stages
+		gemm(200, 328, 200, typ)
+	}
 	for _, typ := range []pass.DType{pass.F32, pass.F16, pass.BF16, pass.Q8_0} {
 		for _, rows := range []int{1, 4, 8, 20} {
 			gemm(rows, 64, 40, typ)
@@ -234,7 +237,7 @@ func uncommon() []cases.Case {
 // every head dimension, with keys and values of either type.
 func uncommonAttention() []cases.Case {
 	var all []cases.Case
-	const queries, heads = 12, 2
+	const queries, heads = 150, 2 // several blocks of keys
 	for _, dim := range []int{64, 128, 256} {
 		tensor := func(name string, rows int) cases.Tensor { return values(name, "normal", 1, rows, heads*dim) }
 		c := cases.Case{
@@ -261,13 +264,31 @@ func uncommonAttention() []cases.Case {
 	return all
 }
 
+// uncommonConvolutions have more channels than are multiplied at a time, more steps than
+// fit a tile of outputs, or more channels than a row that is normalised.
 func uncommonConvolutions() []cases.Case {
+	var all []cases.Case
+	for _, size := range []int{1, 3} {
+		for _, stride := range []int{1, 2} {
+			all = append(all, cases.Case{
+				Name: fmt.Sprintf("conv2d of many channels, %d×%d, stride %d", size, size, stride),
+				Op:   pass.Conv2D{Height: 9 * stride, Width: 37 * stride, Stride: stride}, Outputs: []string{"Y"},
+				Inputs: []cases.Tensor{values("X", "normal", 1, 9*37*stride*stride, 76)},
+				Params: []cases.Param{{Field: "W", Weights: pass.Conv2DWeights{Weight: weights(72, 76, size, size)}}},
+			})
+		}
+	}
 	const steps, channels = 4200, 1030
 	glu := pass.ConvGLUWeights{
 		Weight: pass.Float32s("w", cases.Recipe("w", 1, 3*channels, 1, 0), channels, 3), Normalised: true,
 		Gain: cases.Recipe("g", 1, channels, 0.5, 1), Shift: cases.Recipe("s", 1, channels, 1, 0),
 	}
-	return []cases.Case{
+	return append(all, []cases.Case{
+		{
+			Name: "conv1d of many channels", Op: pass.Conv1D{In: 290, PadLeft: 1, PadRight: 1}, Outputs: []string{"Y"},
+			Inputs: []cases.Tensor{values("X", "normal", 1, 290, 76)},
+			Params: []cases.Param{{Field: "W", Weights: pass.ConvWeights{Weight: weights(72, 76, 3)}}},
+		},
 		{
 			Name: "conv1d of many steps", Op: pass.Conv1D{In: steps, PadLeft: 1, PadRight: 1}, Outputs: []string{"Y"},
 			Inputs: []cases.Tensor{values("X", "normal", 1, steps, 2)},
@@ -282,7 +303,7 @@ func uncommonConvolutions() []cases.Case {
 			Name: "convglu of many channels", Op: pass.ConvGLU{Rows: 4}, Outputs: []string{"Y"},
 			Inputs: []cases.Tensor{values("X", "normal", 1, 4, 2*channels)}, Params: []cases.Param{{Field: "W", Weights: glu}},
 		},
-	}
+	}...)
 }
 
 // uncommonMel are transforms that a block makes one of, and many short frames.
