@@ -2,13 +2,16 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
 )
 
@@ -82,7 +85,12 @@ func (u *usage) WithGroup(string) slog.Handler { return u }
 // write says of every kernel of the table from which tiers it was loaded, and from which
 // not though it is there; and then which tiers that is so of as a whole, since the device
 // does not run them.
+//
+// What the file says already is kept, so that several runs make one list.
 func (u *usage) write(path string) error {
+	if err := u.read(path); err != nil {
+		return err
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var text strings.Builder
@@ -109,6 +117,40 @@ func (u *usage) write(path string) error {
 		fmt.Fprintf(&text, "%s: %d of %d kernels ran\n", t.Name, ran[t.Name], all[t.Name])
 	}
 	return os.WriteFile(path, []byte(text.String()), 0o666)
+}
+
+// read notes what a file says that ran, if there is one.
+func (u *usage) read(path string) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		name, tiers, ok := strings.Cut(line, ": ran from ")
+		tiers, _, _ = strings.Cut(tiers, ";")
+		for tier := range strings.FieldsSeq(tiers) {
+			if ok && tier != "none" {
+				u.note(name, tier)
+			}
+		}
+	}
+	return err
+}
+
+// Lists of several runs are one list.
+func TestUsageIsMerged(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "used")
+	for _, tier := range []string{"sm_90a", "ptx_75"} {
+		var u usage
+		u.note("move_fill", tier)
+		require.NoError(t, u.write(path))
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "move_fill: ran from sm_90a ptx_75; not from sm_75 sm_80 ")
+	require.Contains(t, string(text), "move_copy: ran from none; not from sm_75 ")
+	require.Contains(t, string(text), "\nptx_75: 1 of ")
 }
 
 func listed(names []string) string {
