@@ -54,7 +54,7 @@ struct Factors {
 // The tile of a block: Groups warpgroups of 64 queries each, over pairs of blocks of keys,
 // which one more warpgroup fetches into Stages places. Keys of a pair lie as panels of its
 // 128 rows, values as panels of 64 rows, block after block.
-template <int D, int Stages, int Groups, bool Shared = false>
+template <int D, int Stages, int Groups, bool Computed>
 struct WideTile {
 	static constexpr int Rows = 64 * Groups, Keys = 2 * BlockRows, Block = BlockRows * D;
 	static constexpr int Panel = BlockRows * 64, Blocks = 2;
@@ -65,7 +65,7 @@ struct WideTile {
 	using Operands = uint32_t[Keys / 16][4];
 	// Whether there are registers for the operands of two steps, so that those of one are made
 	// while products use the other's.
-	static constexpr bool Twofold = D == 64 && Groups == 2, Relative = false, Soft = Shared;
+	static constexpr bool Twofold = D == 64 && Groups == 2, Relative = false, Soft = Computed;
 
 	struct Barriers {
 		Mbarrier keys[Stages], values[Stages];            // have arrived
@@ -86,15 +86,15 @@ struct WideTile {
 	static __device__ Barriers& barriers() { return *reinterpret_cast<Barriers*>(dynamic_shared<half>() + 2 * Stages * Stage); }
 
 	static __device__ void prepare() {
+		Barriers& b = barriers();
+		if (threadIdx.x < WideWorks) b.again[threadIdx.x] = 0;
 		if (threadIdx.x == 0) {
-			Barriers& b = barriers();
 			for (int i = 0; i < Stages; i++) {
 				mbarrier_init(&b.keys[i], 1);
 				mbarrier_init(&b.values[i], 1);
 				mbarrier_init(&b.keys_free[i], 4 * Groups);
 				mbarrier_init(&b.values_free[i], 4 * Groups);
 			}
-			for (int i = 0; i < WideWorks; i++) b.again[i] = 0;
 			mbarrier_ready();
 		}
 		__syncthreads();
