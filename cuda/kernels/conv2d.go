@@ -94,8 +94,11 @@ func imageEntries() []Entry {
 	var all []Entry
 	for _, s := range ConvImageShapes() {
 		resident := 4
-		if s.Products > 1 || s.Columns > 64 || s.Warps > 4 {
+		switch {
+		case s.Products > 1 || s.Columns > 64 || s.Warps > 4:
 			resident = 2
+		case s.Size == 1:
+			resident = 3
 		}
 		all = append(all, Entry{
 			Name: s.Name(), Call: fmt.Sprintf("conv2d::image<%d, %d, %d, %d, %d>", s.Size, s.Stride, s.Columns, s.Products, s.Warps), Args: ConvImage{},

@@ -247,51 +247,68 @@ struct Image {
 		return scale.inverse;
 	}
 
-	// store finishes the sums: residual, bias, relu.
-	__device__ void store(const Sums& total, float inverse, uint32_t item) const {
+	// store finishes the sums: scales, bias, residual, relu. All that is loaded is loaded before
+	// the first store, which it would wait behind, since it might be what is stored.
+	__device__ void store(Sums& total, float inverse, uint32_t item) const {
 		const uint32_t line = line0 + warp_id() % Lines, column = column0 + lane_id() / 4;
 		const uint32_t channel = first + warp_id() / Lines * (N * 8) + lane_id() % 4 * 2;
 		if (line < a.From || line >= a.To) return;
 		const int64_t pixel = (int64_t)(line - a.From) * a.OutWidth + column;
 		float* const y = a.Y.P + (int64_t)item * a.Y.Batch + pixel * a.Y.Row + channel;
 		const float* const before = a.Residual.P + (int64_t)item * a.Residual.Batch + pixel * a.Residual.Row + channel;
-		const bool pairs = a.Vectors & VectorY, added = a.Residual.P != nullptr;
+		const bool pairs = a.Vectors & VectorY;
+		const int32_t left = (int32_t)(a.Columns - channel);
 #pragma unroll
 		for (int n = 0; n < N; n++) {
-			const uint32_t left = channel + n * 8 < a.Columns ? a.Columns - channel - n * 8 : 0;
-			float small[2], large[2], bias[2];
 #pragma unroll
-			for (uint32_t i = 0; i < 2; i++) {
-				const float scale = a.Scales != nullptr && i < left ? a.Scales[channel + n * 8 + i] : 1.0f;
-				small[i] = fminf(inverse, scale);  // first: see tile::unscale
-				large[i] = fmaxf(inverse, scale);
-				bias[i] = a.Bias != nullptr && i < left ? a.Bias[channel + n * 8 + i] : 0.0f;
+			for (int i = 0; i < 2; i++) {
+				const bool there = n * 8 + i < left;
+				const float scale = a.Scales != nullptr && there ? a.Scales[channel + n * 8 + i] : 1.0f;
+				const float bias = a.Bias != nullptr && there ? a.Bias[channel + n * 8 + i] : 0.0f;
+#pragma unroll
+				for (int r = 0; r < 2 * M; r++) {
+					float& v = total[r / 2][n][r % 2 * 2 + i];
+					v = tile::unscale(v, inverse, scale) + bias;
+				}
+			}
+		}
+		const auto relu = [&](float v) { return a.ReLU && v < 0.0f ? 0.0f : v; };
+		if (pairs && (N - 1) * 8 + 1 < left) {
+			// Without branches, so that loads wait together: what is not a pixel is read elsewhere.
+			const uint32_t pixels = a.OutWidth > column ? a.OutWidth - column : 0;
+			if (a.Residual.P != nullptr) {
+#pragma unroll
+				for (int r = 0; r < 2 * M; r++) {
+					const float* from = r * 8 < pixels ? before + r * 8 * a.Residual.Row : a.Residual.P + lane_id() % 4 * 2;
+#pragma unroll
+					for (int n = 0; n < N; n++) {
+						const float2 u = load2(from + n * 8);
+						total[r / 2][n][r % 2 * 2] += u.x;
+						total[r / 2][n][r % 2 * 2 + 1] += u.y;
+					}
+				}
 			}
 #pragma unroll
 			for (int r = 0; r < 2 * M; r++) {
-				if (left == 0 || column + r * 8 >= a.OutWidth) continue;
-				float v[2] = {total[r / 2][n][r % 2 * 2] * small[0] * large[0], total[r / 2][n][r % 2 * 2 + 1] * small[1] * large[1]};
+				if (r * 8 >= pixels) continue;
+#pragma unroll
+				for (int n = 0; n < N; n++) {
+					const float* v = &total[r / 2][n][r % 2 * 2];
+					store2(y + r * 8 * a.Y.Row + n * 8, {relu(v[0]), relu(v[1])});
+				}
+			}
+			return;
+		}
+#pragma unroll
+		for (int n = 0; n < N; n++) {
+#pragma unroll
+			for (int r = 0; r < 2 * M; r++) {
 				float* to = y + r * 8 * a.Y.Row + n * 8;
 				const float* from = before + r * 8 * a.Residual.Row + n * 8;
-				const bool pair = pairs && left > 1;
-				if (added && pair) {
-					const float2 u = load2(from);
-					v[0] += u.x;
-					v[1] += u.y;
-				} else if (added) {
-					v[0] += from[0];
-					if (left > 1) v[1] += from[1];
-				}
+				if (column + r * 8 >= a.OutWidth) continue;
 #pragma unroll
-				for (uint32_t i = 0; i < 2; i++) {
-					v[i] += bias[i];
-					if (a.ReLU && v[i] < 0.0f) v[i] = 0.0f;
-				}
-				if (pair) {
-					store2(to, {v[0], v[1]});
-				} else {
-					to[0] = v[0];
-					if (left > 1) to[1] = v[1];
+				for (int i = 0; i < 2; i++) {
+					if (n * 8 + i < left) to[i] = relu(total[r / 2][n][r % 2 * 2 + i] + (a.Residual.P != nullptr ? from[i] : 0.0f));
 				}
 			}
 		}
