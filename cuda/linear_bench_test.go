@@ -28,9 +28,9 @@ func (g gemmTiming) name() string {
 
 func gemmTimings() []gemmTiming {
 	fast := []string{"128x128"}
-	for _, columns := range []int{256, 192, 160, 128} {
-		for _, blocks := range []int{1, 2, 4} {
-			fast = append(fast, tileChoice{wide: kernels.WideShape{Columns: columns, Blocks: blocks}}.String())
+	for _, shape := range kernels.WideShapes {
+		if shape.Products == 1 {
+			fast = append(fast, tileChoice{wide: shape}.String())
 		}
 	}
 	exact := []string{"wide 128x128", "wide 128x128, clusters of 2", "128x128"}

@@ -17,11 +17,15 @@ type tileChoice struct {
 
 // String returns the name of the choice for the tune file.
 func (t tileChoice) String() string {
+	later := ""
+	if t.wide.Later {
+		later = ", later"
+	}
 	switch {
 	case t.wide.Blocks == 1:
-		return fmt.Sprintf("wide 128x%d", t.wide.Columns)
+		return fmt.Sprintf("wide 128x%d%s", t.wide.Columns, later)
 	case t.wide.Blocks > 1:
-		return fmt.Sprintf("wide 128x%d, clusters of %d", t.wide.Columns, t.wide.Blocks)
+		return fmt.Sprintf("wide 128x%d, clusters of %d%s", t.wide.Columns, t.wide.Blocks, later)
 	case t.splits > 1:
 		return fmt.Sprintf("%dx%d, sums in %d parts", t.rows, t.columns, t.splits)
 	}

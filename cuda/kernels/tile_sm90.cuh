@@ -15,7 +15,7 @@
 
 namespace tile {
 
-template <int TileColumns, int Products, int Blocks>
+template <int TileColumns, int Products, int Blocks, bool Later>
 struct Wide {
 	static constexpr int Rows = 128, Depth = 64, Warps = 8;  // warps that multiply
 	static constexpr int PartsA = Products >= 2 ? 2 : 1, PartsB = Products == 3 ? 2 : 1;
@@ -25,11 +25,13 @@ struct Wide {
 
 	// Results are written in pieces of 32 columns. A warp turns those of its 16 rows around in
 	// a place of shared memory, so that whole lines of memory are written. The results of a
-	// tile are written while the products of the next run: the first pieces wait in places of
-	// their own, and Held ones in registers.
+	// tile are written while the products of the next run: Parked pieces wait in places of
+	// their own, and Held ones in registers. For the first, Prompt ones there is no room beside
+	// the stages, which hide the latency of copies.
 	static constexpr int PieceRows = 16, PieceColumns = 32, PieceSums = PieceRows * PieceColumns / 32;
 	static constexpr int Pieces = TileColumns / PieceColumns;
-	static constexpr int Held = Products > 1 ? 2 : TileColumns <= 160 ? Pieces : 3, Parked = Pieces - Held;
+	static constexpr int Held = !Later ? 0 : Products > 1 || TileColumns == 256 ? 2 : TileColumns <= 160 ? Pieces : 3;
+	static constexpr int Prompt = !Later ? Pieces : TileColumns == 256 ? 4 : 0, Parked = Pieces - Prompt - Held;
 	static constexpr int PlaceSize = PieceRows * PieceColumns, Places = Parked > 0 ? Parked : 1;  // of a warp
 	static constexpr int Stages = (227 * 1024 - 256 - Warps * Places * PlaceSize * 4) / (Stage * 2);
 
@@ -149,7 +151,7 @@ struct Wide {
 	struct Results {
 		Place place = {};
 		uint32_t next = Pieces;
-		float held[Held * PieceSums];  // the next piece first
+		float held[Held > 0 ? Held * PieceSums : 1];  // the next piece first
 	};
 
 	// A piece is written by quarters of four rows: eight lanes have a row, and each four of its
@@ -172,15 +174,24 @@ struct Wide {
 		}
 	}
 
-	// keep takes over the sums of a tile.
-	__device__ void keep(const Tile& a, Results& r, const Place& p, const float (&sum)[Sums]) {
-		float* const mine = places + warp() * Places * PlaceSize;
-		r.place = p;
-		r.next = 0;
+	__device__ float* placeAt(uint32_t i) const { return places + (warp() * Places + i) * PlaceSize; }
+
+	// keep takes over the sums of a tile whose prompt pieces are written.
+	__device__ void keep(Results& r, const float (&sum)[Sums]) {
 #pragma unroll
-		for (int i = 0; i < Parked; i++) turn(mine + i * PlaceSize, sum + i * PieceSums);
+		for (int i = 0; i < Parked; i++) turn(placeAt(i), sum + (Prompt + i) * PieceSums);
 #pragma unroll
-		for (int i = 0; i < Held * PieceSums; i++) r.held[i] = sum[Parked * PieceSums + i];
+		for (int i = 0; i < Held * PieceSums; i++) r.held[i] = sum[(Prompt + Parked) * PieceSums + i];
+	}
+
+	// take returns where the next piece is, and counts it.
+	__device__ const float* take(Results& r) {
+		const uint32_t piece = r.next++;
+		if (Parked > 0 && piece < uint32_t(Prompt + Parked)) return placeAt(piece - Prompt);
+		turn(placeAt(0), r.held);
+#pragma unroll
+		for (int i = PieceSums; i < Held * PieceSums; i++) r.held[i - PieceSums] = r.held[i];
+		return placeAt(0);
 	}
 
 	// direct reports whether the results of a piece are what most are: whole, without lengths
@@ -258,37 +269,48 @@ struct Wide {
 		}
 	}
 
-	// write writes the next piece, if there is one.
-	__device__ void write(const Tile& a, Results& r, const Quad& q, bool now = true) {
-		const uint32_t piece = r.next;
-		if (piece >= Pieces || !now) return;
-		r.next = piece + 1;
-		const uint32_t column = r.place.column + piece * PieceColumns, first = r.place.row + warp() * PieceRows;
-		if (column >= a.Columns) return;
-		float* mine = places + warp() * Places * PlaceSize;
-		if (Parked > 0 && piece < (uint32_t)Parked) {
-			mine += piece * PlaceSize;
-		} else {
-			turn(mine, r.held);
-#pragma unroll
-			for (int i = PieceSums; i < Held * PieceSums; i++) r.held[i - PieceSums] = r.held[i];
-		}
+	// write writes a piece, whose columns begin with `column`.
+	__device__ void write(const Tile& a, const Place& p, uint32_t column, const Quad& q, const float* mine) {
 		__syncwarp();
-		const uint32_t inPlace = lane_id() % 8 * 4, rows = min((uint32_t)PieceRows, a.ItemRows > first ? a.ItemRows - first : 0);
-		if (direct(a, column)) {
-			if (rows > 0) write_direct(a, q, mine, r.place.item, first, rows);
+		const uint32_t first = p.row + warp() * PieceRows, rows = min((uint32_t)PieceRows, a.ItemRows > first ? a.ItemRows - first : 0);
+		if (column >= a.Columns || rows == 0) {
+		} else if (direct(a, column)) {
+			write_direct(a, q, mine, p.item, first, rows);
 		} else {
 			store_rows<4, 1>(
-			    a, quad_of(a, q.column), rowOf(0), rows, [&](uint32_t i) { return row_of(a, r.place.item, first + i); },
-			    [&](uint32_t i) { return load4(mine + at(i, inPlace)); });
+			    a, quad_of(a, q.column), rowOf(0), rows, [&](uint32_t i) { return row_of(a, p.item, first + i); },
+			    [&](uint32_t i) { return load4(mine + at(i, lane_id() % 8 * 4)); });
 		}
 		__syncwarp();
 	}
 
-	// finish writes all that is left.
-	__device__ void finish(const Tile& a, Results& r) {
+	// finish writes all that is left, and then the prompt pieces of the tile at p, if there is
+	// one.
+	__device__ void finish(const Tile& a, Results& r, bool some, const Place& p, const float (&sum)[Sums]) {
+		bool fresh = false;
 #pragma unroll 1
-		while (r.next < Pieces) write(a, r, quad_of(a, columnOf(r)));
+		while (true) {
+			if (!fresh && r.next >= Pieces) {
+				if (!some) return;
+				r.place = p;
+				r.next = 0;
+				fresh = true;
+			}
+			if (fresh && r.next >= Prompt) return;
+			const Quad q = quad_of(a, columnOf(r));
+			const uint32_t column = r.place.column + r.next * PieceColumns;
+			const float* mine = placeAt(0);
+			if (Prompt > 0 && fresh) {
+#pragma unroll
+				for (int i = 0; i < Prompt; i++) {
+					if (r.next == i) turn(placeAt(0), sum + i * PieceSums);
+				}
+				r.next++;
+			} else {
+				mine = take(r);
+			}
+			write(a, r.place, column, q, mine);
+		}
 	}
 
 	// leave says that this warp needs a stage no more, to all blocks that write it.
@@ -313,11 +335,15 @@ struct Wide {
 				wgmma_f16<TileColumns>(sum, panel(left + i), panel(right + i), k > 0 || i > 0);
 			}
 			wgmma_commit();
-			const Quad q = quad_of(a, columnOf(last));
+			Quad q;
+			if constexpr (Later) q = quad_of(a, columnOf(last));
 			wgmma_wait<1>();
 			if (k > 0) leave(slot.before());
 			// Where sums are long enough, the warpgroups take turns, so that one multiplies.
-			write(a, last, q, a.Depth < 2 * Pieces * Depth || (k / Depth + half64) % 2 == 0);
+			if (Later && last.next < Pieces && (a.Depth < 2 * Pieces * Depth || (k / Depth + half64) % 2 == 0)) {
+				const uint32_t column = last.place.column + last.next * PieceColumns;
+				write(a, last.place, column, q, take(last));
+			}
 		}
 		wgmma_wait<0>();
 		wgmma_keep(sum);
@@ -347,7 +373,11 @@ struct Wide {
 #pragma unroll
 				for (int i = begin; i < begin + Chain; i += 16) wgmma_f16<TileColumns>(chain, panel(left + i), panel(right + i));
 				wgmma_commit();
-				if (begin == 0) write(a, last, quad_of(a, columnOf(last)));
+				if (Later && begin == 0 && last.next < Pieces) {
+					const uint32_t column = last.place.column + last.next * PieceColumns;
+					const Quad q = quad_of(a, columnOf(last));
+					write(a, last.place, column, q, take(last));
+				}
 				wgmma_wait<0>();
 				wgmma_keep(chain);
 				if (begin + Chain == Depth) leave(slot.index);
@@ -404,9 +434,10 @@ struct Wide {
 				}
 				// Another block that is still at work needs the barriers, and no more.
 				if (Blocks > 1 && tile >= counts[0]) cluster_reach();
-				finish(a, last);
-				if (tile >= counts[0]) break;
-				keep(a, last, placeOf(a, tile), sum);
+				const bool some = tile < counts[0];
+				finish(a, last, some, some ? placeOf(a, tile) : Place{}, sum);
+				if (!some) break;
+				keep(last, sum);
 			}
 		}
 		if constexpr (Blocks > 1) cluster_wait();
@@ -414,9 +445,9 @@ struct Wide {
 };
 
 // wide makes the tiles of a product of 128 rows and Columns columns.
-template <int Columns, int Products, int Blocks>
+template <int Columns, int Products, int Blocks, bool Later>
 __device__ void wide(const WideTile& w) {
-	Wide<Columns, Products, Blocks>().run(w);
+	Wide<Columns, Products, Blocks, Later>().run(w);
 }
 
 }  // namespace tile
