@@ -123,10 +123,10 @@ func convTimings() []convTiming {
 		}, []string{"stretches, 96 channels"}},
 		{"conv1d/silero-spectrum-1024x576", 100, func(m *rowMaker) pass.Op {
 			return m.conv1d(pass.Conv1D{Batch: 1024, In: 576, Stride: 128, PadRight: 64, Padding: pass.PadReflect}, 1, 258, 256)
-		}, []string{"tiles"}},
+		}, []string{"direct"}},
 		{"conv1d/moonshine-160000", 100, func(m *rowMaker) pass.Op {
 			return m.conv1d(pass.Conv1D{In: 160_000, Stride: 64, Epilogue: pass.Tanh}, 1, 288, 127)
-		}, []string{"tiles"}},
+		}, []string{"stretches, 96 channels"}},
 		{"conv1d/silero-256x4-129to128", 200, func(m *rowMaker) pass.Op {
 			return m.conv1d(pass.Conv1D{Batch: 256, In: 4, PadLeft: 1, PadRight: 1, Epilogue: pass.ReLU}, 129, 128, 3)
 		}, nil},
@@ -147,10 +147,10 @@ func convTimings() []convTiming {
 			}, []string{"tiles"}},
 			convTiming{name("conv1d/segmentation-80to60"), times, func(m *rowMaker) pass.Op {
 				return m.conv1d(pass.Conv1D{Batch: batch, In: 5325, Pool: 3}, 80, 60, 5)
-			}, []string{"tiles", "direct"}},
+			}, []string{"stretches, 64 channels"}},
 			convTiming{name("conv1d/segmentation-60to60"), times, func(m *rowMaker) pass.Op {
 				return m.conv1d(pass.Conv1D{Batch: batch, In: 1773, Pool: 3}, 60, 60, 5)
-			}, []string{"tiles", "direct"}},
+			}, []string{"stretches, 64 channels"}},
 			convTiming{name("conv2d/stem"), times, image(80, 998, 1, 32, 3, 1, false), nil},
 			convTiming{name("conv2d/c32"), times, image(80, 998, 32, 32, 3, 1, true), images},
 			convTiming{name("conv2d/c32s2"), times, image(80, 998, 32, 64, 3, 2, false), nil},
