@@ -1,4 +1,5 @@
-// Conv1D in FP32: any kernel, stride, padding, pooling and epilogue, in one launch.
+// Conv1D in FP32: any kernel, stride, padding, pooling and epilogue, in one launch. On
+// tensor cores it is in conv1d_stretch.cuh, or a product.
 #include "conv.cuh"
 #include "conv1d_stretch.cuh"
 #include "epilogue.cuh"
