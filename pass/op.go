@@ -1,5 +1,7 @@
 package pass
 
+import "sync"
+
 // An Op is one step of a recording: a struct value of this package, such as [Gemm].
 // The set is closed.
 type Op interface {
@@ -43,7 +45,11 @@ type CacheUse struct {
 // alias only as the op allows. Errors wrap ErrInvalid and name op, argument, what was
 // wanted and what was given. Whether the handles are alive is the backend's to say.
 func Check(op Op) (Checked, error) {
-	c := &checker{}
+	c := checkers.Get().(*checker)
+	defer func() {
+		*c = checker{shared: c.shared[:0]}
+		checkers.Put(c)
+	}()
 	if op == nil {
 		c.op = "op"
 		c.failf("want an op, given nil")
@@ -57,6 +63,9 @@ func Check(op Op) (Checked, error) {
 	}
 	return Checked{op, c.args, c.params, c.caches, c.cost}, nil
 }
+
+// checkers are used again, since recordings check thousands of ops.
+var checkers = sync.Pool{New: func() any { return new(checker) }}
 
 // Access says how an op uses an argument.
 type Access uint8
