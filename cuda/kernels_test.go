@@ -22,10 +22,11 @@ func TestEveryKernel(t *testing.T) {
 		{"sm_90a", drivertest.Hopper()},
 		{"ptx_80", drivertest.Profile{Capability: 80, SMs: 108, SharedMemory: 227 << 10}},
 		{"ptx_75", drivertest.Profile{Capability: 75, SMs: 40, SharedMemory: 227 << 10}},
-		{"sm_75", drivertest.Profile{Name: "roomy", Capability: 75, SMs: 40, SharedMemory: 227 << 10, SharedPerSM: 228 << 10, Memory: 4 << 30}},
+		{"sm_80", roomy(80)},
+		{"sm_75", roomy(75)},
 	} {
-		if onDevice() && tier.name == "sm_75" || !onDevice() && tier.name[0] == 'p' {
-			continue // a GPU of 9.0 runs no cubin of 7.5; the emulator runs no PTX
+		if onDevice() && (tier.name == "sm_75" || tier.name == "sm_80") || !onDevice() && tier.name[0] == 'p' {
+			continue // a GPU of 9.0 runs no other cubins; the emulator runs no PTX
 		}
 		t.Run(tier.name, func(t *testing.T) {
 			t.Parallel()
@@ -51,6 +52,13 @@ func TestEveryKernel(t *testing.T) {
 			t.Logf("%d kernels ran, in %d cases", e.seen.count(), e.ran)
 		})
 	}
+}
+
+// roomy is a device of a capability with shared memory for every kernel.
+func roomy(capability int) drivertest.Profile {
+	p := drivertest.Hopper()
+	p.Name, p.Capability, p.SMs = fmt.Sprintf("NVIDIA Test %d", capability), capability, 40
+	return p
 }
 
 // A search looks for cases, math and choices that lead to a kernel that has not run, and runs

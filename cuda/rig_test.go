@@ -43,8 +43,11 @@ func compiled(t testing.TB, capability int) *emulate.Library {
 		t.Skip("SKIPPED: TANDEM_EMULATED=0")
 	}
 	name := "libtandem_cuda.so"
-	if capability < 80 {
+	switch {
+	case capability < 80:
 		name = "libtandem_cuda_75.so"
+	case capability < 90:
+		name = "libtandem_cuda_80.so"
 	}
 	path, err := filepath.Abs(filepath.Join("..", "build", name))
 	require.NoError(t, err)
