@@ -130,7 +130,7 @@ func open(ctx context.Context, drv driver.Driver, cfg Config) (pass.Device, erro
 func (d *device) announce() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("Logger: panic: %v: %w", r, pass.ErrInvalid)
+			err = fmt.Errorf("config.Logger: panic: %v: %w", r, pass.ErrInvalid)
 		}
 	}()
 	d.log.Info("cuda: opened", "device", d.gpu.Name, "driver", d.gpu.Driver, "library", d.gpu.Library, "kernels", d.kernels.tier())
