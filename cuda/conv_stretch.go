@@ -106,10 +106,11 @@ func stretchWays(others []string, plans []stretchPlan, op pass.Conv1D, p *convPa
 		names = append(names, s.String())
 	}
 	steps := op.Steps(op.In) * op.Pool
-	if len(plans) > 0 && p.in < few && float64(steps)*float64(p.depth())*float64(p.out) >= worth {
-		// Of a few hundred steps there are items enough, or it is no matter.
+	if len(plans) > 0 && (p.in < few || op.Pool > 1) && float64(steps)*float64(p.depth())*float64(p.out) >= worth {
+		// Of a few steps there are items enough, or it is no matter. What is pooled saves the
+		// way of all steps through memory.
 		tiles, bands := ceilDiv(steps, kernels.ConvStretchSteps), ceilDiv(p.out, plans[0].Columns)
-		if tiles == 1 || tiles*bands >= enough {
+		if op.Pool > 1 || tiles == 1 || tiles*bands >= enough {
 			return slices.Concat(names, others)
 		}
 	}

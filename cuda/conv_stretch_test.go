@@ -118,7 +118,8 @@ func TestStretchWays(t *testing.T) {
 		{"spectrum", 1, 240, 256, pass.Conv1D{Pool: 1}, 192, true}, // a tile has items enough
 		{"moonshine", 1, 240, 127, pass.Conv1D{Pool: 1}, 2498, false},
 		{"little", 1, 12, 251, pass.Conv1D{Pool: 3}, 45, false},
-		{"channels", 80, 60, 5, pass.Conv1D{Pool: 3}, 5319, false},
+		{"pooled", 80, 60, 5, pass.Conv1D{Pool: 3}, 5319, true},
+		{"channels", 80, 60, 5, pass.Conv1D{Pool: 1}, 15319, false},
 	} {
 		p := &convParam{in: c.in, out: c.out, taps: c.taps}
 		c.op.W, c.op.In, c.op.Stride = pass.MakeParam(pass.Ref{}, pass.ConvShape{Out: c.out, In: c.in, Kernel: c.taps}), c.steps+c.taps-1, 1
