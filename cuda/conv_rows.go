@@ -97,7 +97,7 @@ func (c *compiler) overlapping(m *memory) bool {
 // there are so many products that what they save outweighs the launches that prepare the
 // input. Rows are those of a whole item, so that an op in parts has the same bits.
 func convWays(rows, depth, columns int) (rule string, ways []string) {
-	const worth = 32 << 20
+	const worth = 64 << 20
 	products := float64(rows) * float64(depth) * float64(columns)
 	rule = fmt.Sprintf("%.3g products", products)
 	if products < worth {
