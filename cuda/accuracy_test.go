@@ -15,6 +15,10 @@ import (
 // 22 of 24 bits, which shows where sums are short. Of what is here, in two, by a tenth.
 const aboveYardstick = 1.15
 
+// lastPlaces is two units in the last place of an F32. What rounds a few numbers, as ops
+// without products do, is not held to how few another's kernel rounds.
+const lastPlaces = 0x1p-22
+
 // Exact has no larger errors than cuBLAS and cuDNN with FP32 operands, Fast none larger than
 // the worse of theirs with TF32 and FP16 operands.
 func TestAccuracy(t *testing.T) {
@@ -31,9 +35,16 @@ func TestAccuracy(t *testing.T) {
 			got, err := compute(t.Context(), dev, c, math)
 			require.NoError(t, err, c.Name)
 			e := distance(got, want[0].Float32s())
-			y, ok := theirs[c.Name]
-			t.Logf("%-32s %-5v %.2e (theirs %.2e)", c.Name, math, e, y.of(math))
-			require.True(t, !ok || e <= aboveYardstick*y.of(math), "%s, %v", c.Name, math)
+			require.Contains(t, theirs, c.Name, "yardstick.py measures it")
+			y := theirs[c.Name].of(math)
+			t.Logf("%-32s %-5v %.2e (theirs %.2e)", c.Name, math, e, y)
+			most := aboveYardstick * y
+			switch c.Op.(type) {
+			case pass.Gemm, pass.Conv1D, pass.Conv2D, pass.DepthwiseConv2D, pass.Attention, pass.LSTM:
+			default:
+				most = max(most, lastPlaces)
+			}
+			require.LessOrEqual(t, e, most, "%s, %v", c.Name, math)
 		}
 	}
 }
