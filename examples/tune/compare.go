@@ -73,9 +73,6 @@ func compare(ctx context.Context, all []candidate, choice string, limit time.Dur
 		if c.err != nil {
 			continue
 		}
-		if err := c.timed.Repeat(ctx, min(longRun, limit/20)); err != nil {
-			return err
-		}
 		for range 3 {
 			if err := c.take(ctx, 0); err != nil {
 				return err

@@ -17,7 +17,7 @@ import (
 
 // fakeWays are the ways of a made-up device, the rule's first, and how long an op takes in
 // each.
-var fakeWays = map[string]time.Duration{"rule": 12 * time.Millisecond, "quick": 6 * time.Millisecond, "slow": 80 * time.Millisecond, "wrong": time.Microsecond}
+var fakeWays = map[string]time.Duration{"rule": 12 * time.Millisecond, "quick": 6 * time.Millisecond, "slow": 80 * time.Millisecond, "wrong": time.Microsecond, "long": 600 * time.Microsecond, "short": 200 * time.Microsecond}
 
 // A fakeGPU computes on the CPU, and takes the time that ways take.
 type fakeGPU struct {
@@ -102,7 +102,12 @@ func (r fakeRecording) Run(ctx context.Context, binds ...pass.Bind) (pass.Run, e
 
 func (r fakeRecording) Start(ctx context.Context, binds ...pass.Bind) (pass.Run, error) {
 	run, err := r.Recording.Start(ctx, binds...)
-	time.Sleep(r.takes)
+	if start := time.Now(); r.takes > time.Millisecond {
+		time.Sleep(r.takes)
+	} else {
+		for time.Since(start) < r.takes { // a sleep would take a millisecond
+		}
+	}
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	if n := len(r.d.ran); n == 0 || r.d.ran[n-1] != r.way {
@@ -155,6 +160,8 @@ func (s fakeSession) way(op pass.Op, m pass.Math) string {
 			return s.d.choose("few rows", "rule", "slow")
 		}
 		return s.d.choose("product "+m.String(), "rule", "quick", "slow", "wrong")
+	case pass.Map:
+		return s.d.choose("map", "long", "short")
 	case pass.Conv1D: // tiles are products, which the rule's way is not made of
 		if s.d.choose("conv1d", "slow", "tiles") == "tiles" {
 			return s.d.choose("product of tiles", "rule", "quick")

@@ -183,7 +183,11 @@ func (t *tuner) ask(ctx context.Context, k *kernel.Instance, q question) (err er
 	for i, way := range q.Ways {
 		t.ways.Force(q.Name, way)
 		all[i].way = way
-		if err := t.ready(ctx, k, q, &all[i]); err != nil {
+		err := t.ready(ctx, k, q, &all[i])
+		if err == nil && all[i].err == nil { // while the way is forced
+			err = all[i].timed.Repeat(ctx, min(longRun, t.opt.time/20))
+		}
+		if err != nil {
 			return err
 		}
 	}

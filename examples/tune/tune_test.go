@@ -108,6 +108,15 @@ func TestInTurn(t *testing.T) {
 	require.Equal(t, []string{"slow", "rule", "quick", "rule", "quick", "rule"}, d.ran[len(d.ran)-6:])
 }
 
+// Short ops are repeated, and each way in its own recording.
+func TestShortOps(t *testing.T) {
+	t.Parallel()
+	op := work{"map", kernel.Kernel{Op: pass.Map{Rows: 1, Cols: 8}, Args: []string{"X", "Y"}}}
+	code, stdout, stderr := tune(t, newFake(t), []work{op}, "--dry-run", "--math", "exact")
+	require.Equal(t, exitGood, code, stderr)
+	require.Regexp(t, `\n  short .*pinned\n`, stdout)
+}
+
 func TestMath(t *testing.T) {
 	t.Parallel()
 	for math, want := range map[string][]string{"exact": {"few rows", "product exact"}, "fast": {"product fast"}} {
