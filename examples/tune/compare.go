@@ -14,7 +14,7 @@ const (
 	// within what measurements differ by.
 	worthwhile = 0.03
 	// hopeless is how many times the least first estimate lets a way out of the race.
-	hopeless = 2
+	hopeless = 1.3
 	// rounds are how often ways take turns, so that what changes with time strikes all.
 	rounds = 4
 	// longRun is how long a run of many ops should take, at most. In a race several follow

@@ -17,7 +17,7 @@ import (
 
 // fakeWays are the ways of a made-up device, the rule's first, and how long an op takes in
 // each.
-var fakeWays = map[string]time.Duration{"rule": 12 * time.Millisecond, "quick": 6 * time.Millisecond, "slow": 80 * time.Millisecond, "wrong": time.Microsecond, "long": 600 * time.Microsecond, "short": 200 * time.Microsecond}
+var fakeWays = map[string]time.Duration{"rule": 12 * time.Millisecond, "quick": 6 * time.Millisecond, "slow": 80 * time.Millisecond, "wrong": time.Microsecond, "long": 90 * time.Microsecond, "short": 30 * time.Microsecond}
 
 // A fakeGPU computes on the CPU, and takes the time that ways take.
 type fakeGPU struct {

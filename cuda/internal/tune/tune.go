@@ -129,7 +129,7 @@ func ReadFile(path string, k Key) (File, error) {
 
 // table.json is a list of tune files, one of each card that was measured:
 //
-//	go run ./examples/tune --device cuda --time 20ms --limit 55s --out h200.json
+//	go run ./examples/tune --device cuda --time 8ms --limit 58s --out h200.json
 //	(echo '['; cat h200.json; echo ']') > cuda/internal/tune/table.json
 //
 //go:embed table.json
