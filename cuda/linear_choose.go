@@ -17,15 +17,11 @@ type tileChoice struct {
 
 // String returns the name of the choice for the tune file.
 func (t tileChoice) String() string {
-	later := ""
-	if t.wide.Later {
-		later = ", later"
-	}
 	switch {
 	case t.wide.Blocks == 1:
-		return fmt.Sprintf("wide 128x%d%s", t.wide.Columns, later)
+		return fmt.Sprintf("wide 128x%d", t.wide.Columns)
 	case t.wide.Blocks > 1:
-		return fmt.Sprintf("wide 128x%d, clusters of %d%s", t.wide.Columns, t.wide.Blocks, later)
+		return fmt.Sprintf("wide 128x%d, clusters of %d", t.wide.Columns, t.wide.Blocks)
 	case t.splits > 1:
 		return fmt.Sprintf("%dx%d, sums in %d parts", t.rows, t.columns, t.splits)
 	}
@@ -115,15 +111,15 @@ func wideAtOnce(s kernels.WideShape, sms int) int {
 }
 
 // wideTime estimates the time of a product: of the operations, at the rate of a multiprocessor
-// of an H200; or of the copies from its second cache, if they take longer; and of the results
-// of the last tiles, since the others are written while the next tiles are computed.
+// of an H200; or of the copies from its second cache, if they take longer; and of the results.
 func wideTime(p *product, s kernels.WideShape, sms int) float64 {
-	const rate, copies, stores = 7.0e12, 5.8e12, 5.0e10 // F16 operations of one; bytes a second of all, and of one
+	const rate, copies, stores = 5.6e12, 5.8e12, 5.0e10 // F16 operations of one; bytes a second of all, and of one
 	parts := map[int][2]int{1: {1, 1}, 2: {2, 1}, 3: {2, 2}}[s.Products]
 	clusters, depth := wideClusters(p, s), roundUp(p.depth, kernels.WideDepth)
-	work := 2 * float64(ceilDiv(clusters, wideAtOnce(s, sms))*kernels.WideRows*s.Columns*s.Products*depth) / rate
+	rounds := ceilDiv(clusters, wideAtOnce(s, sms))
+	work := 2 * float64(rounds*kernels.WideRows*s.Columns*s.Products*depth) / rate
 	copied := 2 * float64(clusters*(parts[0]*s.Blocks*kernels.WideRows+parts[1]*s.Columns)*depth) / copies
-	return max(work, copied) + copied/16 + 1e-6 + float64(4*kernels.WideRows*s.Columns)/stores
+	return max(work, copied) + copied/16 + 1e-6 + float64(4*rounds*kernels.WideRows*s.Columns)/stores
 }
 
 // kernel returns the name of the kernel for a number of parts.

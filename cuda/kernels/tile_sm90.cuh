@@ -15,7 +15,7 @@
 
 namespace tile {
 
-template <int TileColumns, int Products, int Blocks, bool Later>
+template <int TileColumns, int Products, int Blocks>
 struct Wide {
 	static constexpr int Rows = 128, Depth = 64, Warps = 8;  // warps that multiply
 	static constexpr int PartsA = Products >= 2 ? 2 : 1, PartsB = Products == 3 ? 2 : 1;
@@ -24,16 +24,11 @@ struct Wide {
 	static constexpr int Sums = TileColumns / 2;  // of a thread
 
 	// Results are written in pieces of 32 columns. A warp turns those of its 16 rows around in
-	// a place of shared memory, so that whole lines of memory are written. The results of a
-	// tile are written while the products of the next run: Parked pieces wait in places of
-	// their own, and Held ones in registers. For the first, Prompt ones there is no room beside
-	// the stages, which hide the latency of copies.
+	// a place of shared memory, so that whole lines of memory are written.
 	static constexpr int PieceRows = 16, PieceColumns = 32, PieceSums = PieceRows * PieceColumns / 32;
 	static constexpr int Pieces = TileColumns / PieceColumns;
-	static constexpr int Held = !Later ? 0 : Products > 1 || TileColumns == 256 ? 2 : TileColumns <= 160 ? Pieces : 3;
-	static constexpr int Prompt = !Later ? Pieces : TileColumns == 256 ? 4 : 0, Parked = Pieces - Prompt - Held;
-	static constexpr int PlaceSize = PieceRows * PieceColumns, Places = Parked > 0 ? Parked : 1;  // of a warp
-	static constexpr int Stages = (227 * 1024 - 256 - Warps * Places * PlaceSize * 4) / (Stage * 2);
+	static constexpr int PlaceSize = PieceRows * PieceColumns;  // of a warp
+	static constexpr int Stages = (227 * 1024 - 256 - Warps * PlaceSize * 4) / (Stage * 2);
 
 	half* stages;
 	float* places;
@@ -43,7 +38,7 @@ struct Wide {
 	__device__ Wide()
 	    : stages(dynamic_shared<half>()),
 	      places(reinterpret_cast<float*>(stages + Stages * Stage)),
-	      full(reinterpret_cast<Mbarrier*>(places + Warps * Places * PlaceSize)),
+	      full(reinterpret_cast<Mbarrier*>(places + Warps * PlaceSize)),
 	      empty(full + Stages),
 	      counts(reinterpret_cast<uint32_t*>(empty + Stages)) {}
 
@@ -147,19 +142,9 @@ struct Wide {
 		}
 	}
 
-	// Results are the sums of a tile that are not written yet: pieces from next on.
-	struct Results {
-		Place place = {};
-		uint32_t next = Pieces;
-		float held[Held > 0 ? Held * PieceSums : 1];  // the next piece first
-	};
-
 	// A piece is written by quarters of four rows: eight lanes have a row, and each four of its
 	// columns.
 	__device__ static uint32_t rowOf(uint32_t i) { return lane_id() / 8 + 4 * i; }
-	__device__ static uint32_t columnOf(const Results& r) {
-		return r.place.column + r.next * PieceColumns + lane_id() % 8 * 4;
-	}
 
 	// Groups of eight columns are exchanged, so that what lanes write at once lies in different
 	// banks.
@@ -174,26 +159,6 @@ struct Wide {
 		}
 	}
 
-	__device__ float* placeAt(uint32_t i) const { return places + (warp() * Places + i) * PlaceSize; }
-
-	// keep takes over the sums of a tile whose prompt pieces are written.
-	__device__ void keep(Results& r, const float (&sum)[Sums]) {
-#pragma unroll
-		for (int i = 0; i < Parked; i++) turn(placeAt(i), sum + (Prompt + i) * PieceSums);
-#pragma unroll
-		for (int i = 0; i < Held * PieceSums; i++) r.held[i] = sum[(Prompt + Parked) * PieceSums + i];
-	}
-
-	// take returns where the next piece is, and counts it.
-	__device__ const float* take(Results& r) {
-		const uint32_t piece = r.next++;
-		if (Parked > 0 && piece < uint32_t(Prompt + Parked)) return placeAt(piece - Prompt);
-		turn(placeAt(0), r.held);
-#pragma unroll
-		for (int i = PieceSums; i < Held * PieceSums; i++) r.held[i - PieceSums] = r.held[i];
-		return placeAt(0);
-	}
-
 	// direct reports whether the results of a piece are what most are: whole, without lengths
 	// and columns that are given again, and with an epilogue that the networks have.
 	__device__ static bool direct(const Tile& a, uint32_t column) {
@@ -202,10 +167,18 @@ struct Wide {
 		       a.Residual.P == nullptr && a.LengthStride == 0 && column + PieceColumns <= a.Columns && (a.Scales != nullptr || quads(a));
 	}
 
+	// load_before loads what the output holds, if it is wanted.
+	__device__ static void load_before(const Tile& a, float4 (&was)[4], uint32_t item, uint32_t first, uint32_t rows, uint32_t column) {
+		if (a.Epilogue.Kind != KindResidual || !direct(a, column)) return;
+		const float* const c = a.C.P + item * a.C.Batch + column + lane_id() % 8 * 4;
+#pragma unroll
+		for (uint32_t i = 0; i < 4; i++) was[i] = load4(c + (min(rowOf(i), rows - 1) + first) * a.C.Row);
+	}
+
 	// write_direct writes a piece of that kind, from the row `first` of the item on. It decides
 	// once for the four quads of a lane: a warp is almost alone, and each decision takes as long
 	// as a dozen of results. What is beyond the rows is computed from the last one.
-	__device__ static void write_direct(const Tile& a, const Quad& q, const float* mine, uint32_t item, uint32_t first, uint32_t rows) {
+	__device__ static void write_direct(const Tile& a, const Quad& q, const float* mine, const float4 (&was)[4], uint32_t item, uint32_t first, uint32_t rows) {
 		float v[4][4], scale[4];
 		uint32_t within[4];
 #pragma unroll
@@ -222,9 +195,6 @@ struct Wide {
 		}
 		float* const c = a.C.P + item * a.C.Batch;
 		if (a.Epilogue.Kind == KindResidual) {
-			float4 was[4];
-#pragma unroll
-			for (int i = 0; i < 4; i++) was[i] = load4(c + within[i] * a.C.Row + q.column);
 #pragma unroll
 			for (int i = 0; i < 4; i++) {
 				const float w[4] = {was[i].x, was[i].y, was[i].z, was[i].w};
@@ -269,47 +239,46 @@ struct Wide {
 		}
 	}
 
-	// write writes a piece, whose columns begin with `column`.
-	__device__ void write(const Tile& a, const Place& p, uint32_t column, const Quad& q, const float* mine) {
-		__syncwarp();
+	// finish writes the results of a warp.
+	__device__ void finish(const Tile& a, const Place& p, const float (&sum)[Sums]) {
 		const uint32_t first = p.row + warp() * PieceRows, rows = min((uint32_t)PieceRows, a.ItemRows > first ? a.ItemRows - first : 0);
-		if (column >= a.Columns || rows == 0) {
-		} else if (direct(a, column)) {
-			write_direct(a, q, mine, p.item, first, rows);
-		} else {
-			store_rows<4, 1>(
-			    a, quad_of(a, q.column), rowOf(0), rows, [&](uint32_t i) { return row_of(a, p.item, first + i); },
-			    [&](uint32_t i) { return load4(mine + at(i, lane_id() % 8 * 4)); });
+		float* const mine = places + warp() * PlaceSize;
+		if (rows == 0) return;
+		// What needs no more than that goes straight from the registers: it waits for nothing.
+		if (plain(a, p.column, TileColumns)) {
+			const uint32_t g = first + lane_id() / 4;
+			store_plain<TileColumns / 8>(a, line_of(a, p.item, g), line_of(a, p.item, g + 8), p.column + 2 * (lane_id() % 4), sum);
+			return;
 		}
-		__syncwarp();
-	}
-
-	// finish writes all that is left, and then the prompt pieces of the tile at p, if there is
-	// one.
-	__device__ void finish(const Tile& a, Results& r, bool some, const Place& p, const float (&sum)[Sums]) {
-		bool fresh = false;
+		// A piece ahead, where there are registers for it.
+		constexpr bool Ahead = TileColumns < 256;
+		float4 was[4] = {}, next[4] = {};
+		if (Ahead) load_before(a, was, p.item, first, rows, p.column);
 #pragma unroll 1
-		while (true) {
-			if (!fresh && r.next >= Pieces) {
-				if (!some) return;
-				r.place = p;
-				r.next = 0;
-				fresh = true;
+		for (uint32_t piece = 0; piece < Pieces; piece++) {
+			const uint32_t column = p.column + piece * PieceColumns;
+			if (column >= a.Columns) return;
+			if (!Ahead) {
+				load_before(a, was, p.item, first, rows, column);
+			} else if (piece + 1 < Pieces) {
+				load_before(a, next, p.item, first, rows, column + PieceColumns);
 			}
-			if (fresh && r.next >= Prompt) return;
-			const Quad q = quad_of(a, columnOf(r));
-			const uint32_t column = r.place.column + r.next * PieceColumns;
-			const float* mine = placeAt(0);
-			if (Prompt > 0 && fresh) {
+			const Quad q = quad_of(a, column + lane_id() % 8 * 4);
 #pragma unroll
-				for (int i = 0; i < Prompt; i++) {
-					if (r.next == i) turn(placeAt(0), sum + i * PieceSums);
-				}
-				r.next++;
-			} else {
-				mine = take(r);
+			for (int i = 0; i < Pieces; i++) {
+				if (piece == i) turn(mine, sum + i * PieceSums);
 			}
-			write(a, r.place, column, q, mine);
+			__syncwarp();
+			if (direct(a, column)) {
+				write_direct(a, q, mine, was, p.item, first, rows);
+			} else {
+				store_rows<4, 1>(
+				    a, q, rowOf(0), rows, [&](uint32_t i) { return row_of(a, p.item, first + i); },
+				    [&](uint32_t i) { return load4(mine + at(i, lane_id() % 8 * 4)); });
+			}
+			__syncwarp();
+#pragma unroll
+			for (int i = 0; Ahead && i < 4; i++) was[i] = next[i];
 		}
 	}
 
@@ -323,8 +292,8 @@ struct Wide {
 	}
 
 	// rounded sums the products of rounded operands. The products of a stage run while those
-	// of the next are waited for, and a piece of the tile before is written.
-	__device__ void rounded(const Tile& a, float (&sum)[Sums], uint32_t half64, Slot& slot, Results& last) {
+	// of the next are waited for.
+	__device__ void rounded(const Tile& a, float (&sum)[Sums], uint32_t half64, Slot& slot) {
 		for (uint32_t k = 0; k < a.Depth; k += Depth, slot.next()) {
 			const half* left = stages + slot.index * Stage + half64 * 64 * Depth;
 			const half* right = stages + slot.index * Stage + SizeA;
@@ -335,15 +304,8 @@ struct Wide {
 				wgmma_f16<TileColumns>(sum, panel(left + i), panel(right + i), k > 0 || i > 0);
 			}
 			wgmma_commit();
-			Quad q;
-			if constexpr (Later) q = quad_of(a, columnOf(last));
 			wgmma_wait<1>();
 			if (k > 0) leave(slot.before());
-			// Where sums are long enough, the warpgroups take turns, so that one multiplies.
-			if (Later && last.next < Pieces && (a.Depth < 2 * Pieces * Depth || (k / Depth + half64) % 2 == 0)) {
-				const uint32_t column = last.place.column + last.next * PieceColumns;
-				write(a, last.place, column, q, take(last));
-			}
 		}
 		wgmma_wait<0>();
 		wgmma_keep(sum);
@@ -353,7 +315,7 @@ struct Wide {
 	// split sums the products of split operands: chains of half a stage, corrections first,
 	// which are added in F32. Longer chains would lose more to the tensor cores' truncation
 	// than the other library's sums to rounding, where sums are short.
-	__device__ void split(const Tile& a, float (&sum)[Sums], uint32_t half64, Slot& slot, Results& last) {
+	__device__ void split(const Tile& a, float (&sum)[Sums], uint32_t half64, Slot& slot) {
 		constexpr int Chain = 32;
 #pragma unroll
 		for (int i = 0; i < Sums; i++) sum[i] = 0.0f;
@@ -373,11 +335,6 @@ struct Wide {
 #pragma unroll
 				for (int i = begin; i < begin + Chain; i += 16) wgmma_f16<TileColumns>(chain, panel(left + i), panel(right + i));
 				wgmma_commit();
-				if (Later && begin == 0 && last.next < Pieces) {
-					const uint32_t column = last.place.column + last.next * PieceColumns;
-					const Quad q = quad_of(a, columnOf(last));
-					write(a, last.place, column, q, take(last));
-				}
 				wgmma_wait<0>();
 				wgmma_keep(chain);
 				if (begin + Chain == Depth) leave(slot.index);
@@ -422,32 +379,27 @@ struct Wide {
 			registers_more<More>();
 			wait_dependency();
 			Slot slot;
-			Results last;
-			for (uint32_t tile = blockIdx.x / Blocks;; tile += gridDim.x / Blocks) {
+			for (uint32_t tile = blockIdx.x / Blocks; tile < counts[0]; tile += gridDim.x / Blocks) {
 				float sum[Sums];
-				if (tile < counts[0]) {
-					if constexpr (Products == 1) {
-						rounded(a, sum, group - 1, slot, last);
-					} else {
-						split(a, sum, group - 1, slot, last);
-					}
+				if constexpr (Products == 1) {
+					rounded(a, sum, group - 1, slot);
+				} else {
+					split(a, sum, group - 1, slot);
 				}
 				// Another block that is still at work needs the barriers, and no more.
-				if (Blocks > 1 && tile >= counts[0]) cluster_reach();
-				const bool some = tile < counts[0];
-				finish(a, last, some, some ? placeOf(a, tile) : Place{}, sum);
-				if (!some) break;
-				keep(last, sum);
+				if (Blocks > 1 && counts[0] - tile <= gridDim.x / Blocks) cluster_reach();
+				finish(a, placeOf(a, tile), sum);
 			}
+			if (Blocks > 1 && blockIdx.x / Blocks >= counts[0]) cluster_reach();
 		}
 		if constexpr (Blocks > 1) cluster_wait();
 	}
 };
 
 // wide makes the tiles of a product of 128 rows and Columns columns.
-template <int Columns, int Products, int Blocks, bool Later>
+template <int Columns, int Products, int Blocks>
 __device__ void wide(const WideTile& w) {
-	Wide<Columns, Products, Blocks, Later>().run(w);
+	Wide<Columns, Products, Blocks>().run(w);
 }
 
 }  // namespace tile

@@ -24,9 +24,8 @@ const (
 // A WideShape is what a block of a wide product computes.
 type WideShape struct {
 	Columns  int
-	Products int  // as in the names of tiles
-	Blocks   int  // of a cluster
-	Later    bool // results of a tile are written while the next is computed
+	Products int // as in the names of tiles
+	Blocks   int // of a cluster
 }
 
 // Name returns the name of the kernel.
@@ -47,16 +46,11 @@ var wideNames = sync.OnceValue(func() map[WideShape]string {
 })
 
 func (s WideShape) name() string {
-	name := fmt.Sprintf("tile_wide_%dx%d_%d_of_%d", WideRows, s.Columns, s.Products, s.Blocks)
-	if s.Later {
-		name += "_later"
-	}
-	return name
+	return fmt.Sprintf("tile_wide_%dx%d_%d_of_%d", WideRows, s.Columns, s.Products, s.Blocks)
 }
 
 // Shared returns the shared memory of a block: stages, places in which warps turn results
-// around or keep them while the next tile is computed, barriers, and counts
-// of tiles.
+// around, barriers, and counts of tiles.
 func (s WideShape) Shared() int {
 	parts := WideRows + s.Columns
 	if s.Products >= 2 {
@@ -66,36 +60,24 @@ func (s WideShape) Shared() int {
 		parts += s.Columns
 	}
 	stage := 2 * WideDepth * parts
-	places := 1
-	switch {
-	case !s.Later:
-	case s.Products > 1:
-		places = max(s.Columns/32-2, 1)
-	case s.Columns == 256:
-		places = 2
-	case s.Columns > 160:
-		places = s.Columns/32 - 3
-	}
-	room := 8 * places * 16 * 32 * 4
+	const room = 8 * 16 * 32 * 4
 	stages := (227<<10 - 256 - room) / stage
 	return stages*stage + room + 2*8*stages + 16
 }
 
 // WideShapes are those that there are.
 var WideShapes = []WideShape{
-	{256, 1, 1, false}, {256, 1, 2, false}, {256, 1, 4, false}, {256, 1, 2, true}, {256, 1, 4, true},
-	{192, 1, 1, false}, {192, 1, 2, false},
-	{160, 1, 2, false}, {160, 1, 4, false}, {160, 1, 4, true},
-	{128, 1, 1, false}, {128, 1, 2, false}, {128, 1, 2, true}, {128, 1, 4, false}, {64, 1, 1, false},
-	{128, 2, 1, false}, {128, 2, 2, false}, {128, 2, 2, true}, {64, 2, 1, false},
-	{128, 3, 1, false}, {128, 3, 2, false}, {128, 3, 2, true}, {64, 3, 1, false},
+	{256, 1, 1}, {256, 1, 2}, {256, 1, 4}, {160, 1, 2}, {160, 1, 4},
+	{128, 1, 1}, {128, 1, 2}, {128, 1, 4}, {64, 1, 1},
+	{128, 2, 1}, {128, 2, 2}, {64, 2, 1},
+	{128, 3, 1}, {128, 3, 2}, {64, 3, 1},
 }
 
 func wideTileEntries() []Entry {
 	var all []Entry
 	for _, s := range WideShapes {
 		all = append(all, Entry{
-			Name: s.Name(), Call: fmt.Sprintf("tile::wide<%d, %d, %d, %v>", s.Columns, s.Products, s.Blocks, s.Later), Args: WideTile{},
+			Name: s.Name(), Call: fmt.Sprintf("tile::wide<%d, %d, %d>", s.Columns, s.Products, s.Blocks), Args: WideTile{},
 			Threads: 384, Resident: 1, Shared: s.Shared(), Cluster: s.Blocks,
 			Tile: [3]int{WideRows, s.Columns, WideDepth}, From: 90, Exact: true, Waits: true,
 		})
