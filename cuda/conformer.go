@@ -126,18 +126,21 @@ func (c *compiler) convGLU(op pass.ConvGLU, cost pass.Cost) error {
 	way, why := c.choose(fmt.Sprintf("convglu %d×%d k%d", op.Batch*rows, s.Channels, s.Kernel), ways[0].why, names...)
 	t := ways[slices.Index(names, way)]
 	rowTiles, columnTiles := ceilDiv(rows, t.rows), ceilDiv(s.Channels, t.channels)
-	k := c.call("conformer_convglu_" + t.name)
+	y := pass.Arg{View: op.Y, Batch: op.Batch, Rows: rows, Cols: s.Channels}
+	kernel := "conformer_convglu_" + t.name
+	var next future
+	if columnTiles == 1 && t.name != "wide" {
+		if next = c.future(y); len(next.products) > 0 {
+			kernel += "_halves"
+		}
+	}
+	k := c.call(kernel)
 	args := kernels.ConvGLU{
 		X:       k.read(op.X, op.Batch, op.Rows, 2*s.Channels),
 		Weights: kernels.F32(p.values.at), WeightsRow: uint32(p.stride),
 		Lengths: k.items(op.Lengths, op.Batch, op.Rows),
 		Rows:    uint32(rows), From: uint32(op.Out.From), RowTiles: uint32(rowTiles), ColumnTiles: uint32(columnTiles),
 		Channels: uint32(s.Channels), Kernel: uint32(s.Kernel), Eps: s.Eps, Normalised: flag(s.Normalised),
-	}
-	y := pass.Arg{View: op.Y, Batch: op.Batch, Rows: rows, Cols: s.Channels}
-	var next future
-	if columnTiles == 1 && t.name != "wide" {
-		next = c.future(y)
 	}
 	var note string
 	args.Y, args.Halves, note = k.results(y, next, false, false)

@@ -38,6 +38,7 @@ func TestEveryKernel(t *testing.T) {
 				e.try(t, c)
 			}
 			proveHalves(t, e.dev)
+			proveConvGLU(t, e.dev)
 			all := slices.DeleteFunc(cases.All(), func(e cases.Entry) bool { return e.Full })
 			const apart = 16 // cases beside each other are much alike
 			for first := range apart {

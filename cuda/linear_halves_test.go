@@ -165,7 +165,7 @@ func TestConvGLULeavesHalves(t *testing.T) {
 					pass.ConvGLU{X: v("x", 0), W: conv, Y: y, Batch: items, Rows: rows, Lengths: pass.Fixed(rows, rows-3)},
 					pass.Gemm{A: y, W: w, C: v("out", items*rows*n), Rows: items * rows},
 				}
-			}, n: items * rows * n, launches: map[string]int{"tile_prepare": g.prepares, "conformer_convglu_" + g.ways + ":": 1}}.prove(t, dev, x)
+			}, n: items * rows * n, launches: map[string]int{"tile_prepare": g.prepares, "conformer_convglu_" + g.ways: 1}}.prove(t, dev, x)
 		}
 	}
 }
@@ -288,6 +288,25 @@ func proveHalves(t *testing.T, dev pass.Device) {
 				pass.Gemm{A: h, W: second, C: v("out", rows*16), Rows: rows},
 			}
 		}, n: rows * 16, launches: map[string]int{"tile_prepare": 0}}.prove(t, dev, values("x", "normal", rows, k).Float32s())
+	}
+}
+
+// proveConvGLU computes those that leave halves.
+func proveConvGLU(t *testing.T, dev pass.Device) {
+	t.Helper()
+	for _, g := range []struct{ rows, channels, kernel int }{{12, 20, 3}, {12, 300, 9}, {404, 300, 9}, {12, 300, 5}, {404, 300, 5}, {12, 300, 7}} {
+		ones := cases.Recipe("gain", 1, g.channels, 1, 0)
+		conv, err := dev.Load(t.Context(), pass.ConvGLUWeights{
+			Weight: cases.Encode("w", pass.F32, cases.Recipe("w", 1, g.channels*g.kernel, 1, 0), g.channels, g.kernel), Gain: ones, Shift: ones, Normalised: true})
+		require.NoError(t, err)
+		defer dev.Unload(conv)
+		w, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{cases.Encode("w", pass.F32, cases.Recipe("w", 1, 8*g.channels, 0.2, 0), 8, g.channels)}})
+		require.NoError(t, err)
+		defer dev.Unload(w)
+		chain{math: pass.Fast, ops: func(v func(string, int) pass.View) []pass.Op {
+			y := v("y", g.rows*g.channels)
+			return []pass.Op{pass.ConvGLU{X: v("x", 0), W: conv, Y: y, Rows: g.rows}, pass.Gemm{A: y, W: w, C: v("out", g.rows*8), Rows: g.rows}}
+		}, n: g.rows * 8, launches: map[string]int{"tile_prepare": 0}}.prove(t, dev, values("x", "normal", g.rows, 2*g.channels).Float32s())
 	}
 }
 

@@ -120,8 +120,9 @@ __device__ void store_halves(const Halves& to, const float2 (&y)[Rows], int64_t 
 
 // convglu_of computes Rows output rows of an item × 2·Threads channels, a pair of them in
 // each thread: input rows are met once, and added to all outputs that they reach. Taps 0:
-// their number is not known, and the inputs pass by the outputs in registers.
-template <int Threads, int Rows, int Taps>
+// their number is not known, and the inputs pass by the outputs in registers. With AsHalves
+// results are left as those, too, and as F32 only if Y is there.
+template <int Threads, int Rows, int Taps, bool AsHalves>
 __device__ void convglu_of(const ConvGLU& a, bool vectors) {
 	const uint32_t tile = blockIdx.x / a.ColumnTiles, item = tile / a.RowTiles;
 	const uint32_t channel = 2 * (blockIdx.x % a.ColumnTiles * Threads + threadIdx.x);
@@ -199,19 +200,21 @@ __device__ void convglu_of(const ConvGLU& a, bool vectors) {
 		}
 		over_rows<Threads>(share, scale, Add(), [&](float total) { return 1.0f / sqrtf(fmaf(total, each, a.Eps)); });
 	}
+	if (!AsHalves && left == 0) return;
 #pragma unroll
 	for (int i = 0; i < Rows; i++) {
-		v[i] = row + i < length && left > 0 ? finished(v[i], scale[i], gain, shift) : float2{0.0f, 0.0f};
-		if (left == 1) v[i].y = 0.0f;
-		if (left > 0 && first + i < a.Rows && a.Y.P != nullptr) store_pair(rows::at(a.Y, item, first + i, channel), left, vectors, v[i]);
+		float2 y = {0.0f, 0.0f};
+		if (row + i < length && (!AsHalves || left > 0)) y = finished(v[i], scale[i], gain, shift);
+		if (first + i < a.Rows && (!AsHalves || (left > 0 && a.Y.P != nullptr))) store_pair(rows::at(a.Y, item, first + i, channel), left, vectors, y);
+		v[i] = {y.x, left > 1 ? y.y : 0.0f};
 	}
-	if (a.Halves.High != nullptr) store_halves<Threads>(a.Halves, v, (int64_t)item * a.Rows + first, a.Rows - first, channel);
+	if (AsHalves) store_halves<Threads>(a.Halves, v, (int64_t)item * a.Rows + first, a.Rows - first, channel);
 }
 
-template <int Threads, int Rows, int Taps>
+template <int Threads, int Rows, int Taps, bool AsHalves>
 __device__ void convglu(const ConvGLU& a) {
-	if (a.Vectors) convglu_of<Threads, Rows, Taps>(a, true);
-	else convglu_of<Threads, Rows, Taps>(a, false);
+	if (a.Vectors) convglu_of<Threads, Rows, Taps, AsHalves>(a, true);
+	else convglu_of<Threads, Rows, Taps, AsHalves>(a, false);
 }
 
 // convglu_wide is for rows that are normalised and have too many channels for the

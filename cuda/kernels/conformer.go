@@ -1,10 +1,10 @@
 package kernels
 
-// A ConvGLU is a [pass.ConvGLU], whose results go into Y, if it is not the zero view, and
-// into Halves.
+// A ConvGLU is a [pass.ConvGLU], whose results go into Y. Kernels of halves store them there
+// only if it is not the zero view, and as Halves.
 type ConvGLU struct {
 	X, Y        View
-	Halves      Halves // without norms; High nil unless ColumnTiles is 1
+	Halves      Halves // without norms; then ColumnTiles is 1
 	Weights     F32    // rows of WeightsRow: the taps, then bias, gain and shift
 	Lengths     Items
 	Rows        uint32 // output rows of an item
@@ -39,12 +39,18 @@ type Depthwise struct {
 }
 
 var conformer = Family{"conformer", []Entry{
-	{Name: "conformer_convglu_512_k9", Call: "conformer::convglu<512, 12, 9>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{12, 1024, 9}},
-	{Name: "conformer_convglu_512_k5", Call: "conformer::convglu<512, 12, 5>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{12, 1024, 5}},
-	{Name: "conformer_convglu_512_k9_few", Call: "conformer::convglu<512, 4, 9>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 9}},
-	{Name: "conformer_convglu_512_k5_few", Call: "conformer::convglu<512, 4, 5>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 5}},
-	{Name: "conformer_convglu_512", Call: "conformer::convglu<512, 4, 0>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 0}},
-	{Name: "conformer_convglu_128", Call: "conformer::convglu<128, 4, 0>", Args: ConvGLU{}, Threads: 128, Tile: [3]int{4, 256, 0}},
+	{Name: "conformer_convglu_512_k9", Call: "conformer::convglu<512, 12, 9, false>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{12, 1024, 9}},
+	{Name: "conformer_convglu_512_k9_halves", Call: "conformer::convglu<512, 12, 9, true>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{12, 1024, 9}},
+	{Name: "conformer_convglu_512_k5", Call: "conformer::convglu<512, 12, 5, false>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{12, 1024, 5}},
+	{Name: "conformer_convglu_512_k5_halves", Call: "conformer::convglu<512, 12, 5, true>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{12, 1024, 5}},
+	{Name: "conformer_convglu_512_k9_few", Call: "conformer::convglu<512, 4, 9, false>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 9}},
+	{Name: "conformer_convglu_512_k9_few_halves", Call: "conformer::convglu<512, 4, 9, true>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 9}},
+	{Name: "conformer_convglu_512_k5_few", Call: "conformer::convglu<512, 4, 5, false>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 5}},
+	{Name: "conformer_convglu_512_k5_few_halves", Call: "conformer::convglu<512, 4, 5, true>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 5}},
+	{Name: "conformer_convglu_512", Call: "conformer::convglu<512, 4, 0, false>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 0}},
+	{Name: "conformer_convglu_512_halves", Call: "conformer::convglu<512, 4, 0, true>", Args: ConvGLU{}, Threads: 512, Resident: 1, Tile: [3]int{4, 1024, 0}},
+	{Name: "conformer_convglu_128", Call: "conformer::convglu<128, 4, 0, false>", Args: ConvGLU{}, Threads: 128, Tile: [3]int{4, 256, 0}},
+	{Name: "conformer_convglu_128_halves", Call: "conformer::convglu<128, 4, 0, true>", Args: ConvGLU{}, Threads: 128, Tile: [3]int{4, 256, 0}},
 	{Name: "conformer_convglu_wide", Call: "conformer::convglu_wide", Args: ConvGLU{}, Threads: 256},
 	{Name: "conformer_depthwise", Call: "conformer::depthwise", Args: Depthwise{}, Threads: 128},
 	{Name: "conformer_depthwise_strip", Call: "conformer::depthwise_strip", Args: Depthwise{}, Threads: 128, Shared: -1},
