@@ -102,11 +102,7 @@ func (a *attention) ways() (rule string, ways []string) {
 		return "few queries read keys and values once", []string{"split"}
 	}
 	if a.c.fast {
-		wide := []string{"wgmma", "wgmma-turns", "wgmma-soft"}
-		if a.tier() == 128 || a.relative {
-			wide = []string{"wgmma-turns", "wgmma"} // products take longer than weights
-		}
-		for _, way := range wide {
+		for _, way := range []string{"wgmma-turns", "wgmma"} {
 			if a.c.has(a.wide(way).Name) {
 				ways = append(ways, way)
 			}
@@ -126,9 +122,9 @@ func (a *attention) ways() (rule string, ways []string) {
 func (a *attention) wide(way string) kernels.Entry {
 	switch {
 	case !a.relative:
-		return kernels.WideFor(a.tier(), way != "wgmma", way == "wgmma-soft")
-	case way != "wgmma-soft":
-		return kernels.WideRelativeFor(a.tier(), way == "wgmma-turns")
+		return kernels.WideFor(a.tier(), way == "wgmma-turns")
+	case way == "wgmma-turns":
+		return kernels.WideRelativeFor(a.tier())
 	}
 	return kernels.Entry{}
 }

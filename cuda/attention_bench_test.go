@@ -80,7 +80,7 @@ func (r attentionTiming) run(b *testing.B, math pass.Math, way string) {
 }
 
 func attentionTimings() []attentionTiming {
-	all := []string{"wgmma-turns", "wgmma", "wgmma-soft"}
+	all := []string{"wgmma-turns", "wgmma"}
 	return []attentionTiming{
 		{"b4-4096-16x64", 10, all, func(m *rowMaker) pass.Op {
 			return m.attention(pass.Attention{Batch: 4, Queries: 4096, Heads: 16, HeadDim: 64}, false)
@@ -97,7 +97,7 @@ func attentionTimings() []attentionTiming {
 		{"whisper-1500-6x64", 200, all, func(m *rowMaker) pass.Op {
 			return m.attention(pass.Attention{Queries: 1500, Heads: 6, HeadDim: 64}, false)
 		}},
-		{"relative-1500-8x128", 50, []string{"wgmma-turns", "wgmma"}, func(m *rowMaker) pass.Op {
+		{"relative-1500-8x128", 50, []string{"wgmma-turns", "mma"}, func(m *rowMaker) pass.Op {
 			return m.attention(pass.Attention{Queries: 1500, Heads: 8, HeadDim: 128}, true)
 		}},
 		{"relative-375-8x128", 100, nil, func(m *rowMaker) pass.Op {

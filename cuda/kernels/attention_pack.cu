@@ -73,15 +73,13 @@ __device__ inline void store_halves(half* to, const float (&v)[8]) {
 }
 
 // block_power returns the scale of a block. Usual: 1 where halves have digits enough without
-// one, since what they take from numbers below 2^−14 is within 2^−21 of the largest, a factor
-// of 0 for a block of zeros, and neither if there are odd numbers.
+// one, since what they take from numbers below 2^−14 is within 2^−21 of the largest, and a
+// factor of 0 for a block of zeros.
 template <bool Usual>
-__device__ inline Power block_power(float largest, bool odd) {
-	if (Usual && !odd && largest == 0.0f) return {1.0f, 0.0f};
-	if (Usual && !odd && largest >= 0x1p-4f && largest < 0x1p15f) return {1.0f, 1.0f};
-	const Power power = power_for(largest);
-	if (Usual && power.down == 1.0f) return {0.5f, 2.0f};
-	return power;
+__device__ inline Power block_power(float largest) {
+	if (Usual && largest == 0.0f) return {1.0f, 0.0f};
+	if (Usual && largest >= 0x1p-4f && largest < 0x1p15f) return {1.0f, 1.0f};
+	return power_for(largest);
 }
 
 // pack_block makes one block. All threads of the thread block take part.
@@ -102,9 +100,9 @@ __device__ inline void pack_block(const Source<T>& s, bool values, half* to, flo
 		}
 	}
 	most = block_max<Threads>(most);
-	if (values || Usual) odd = __syncthreads_or(odd);
-	const Power scale = block_power<Usual>(most, odd);
-	if (threadIdx.x == 0) *factor = values && odd ? -scale.down : scale.down;
+	if (values) odd = __syncthreads_or(odd);
+	const Power scale = block_power<Usual>(most);
+	if (threadIdx.x == 0) *factor = values && odd ? -fmaxf(scale.down, 0x1p-126f) : scale.down;
 #pragma unroll
 	for (int i = 0; i < Each; i++) {
 #pragma unroll

@@ -101,9 +101,9 @@ struct WideWork {
 // A block does every gridDim.x-th work: while it ends one, keys of the next arrive. It takes
 // all numbers for usual ones where the factors of blocks are, and does a work again if they
 // turn out not to be.
-template <int D, int Stages, int Groups, bool Turns, bool Soft>
+template <int D, int Stages, int Groups, bool Turns>
 __device__ void flash_wide(const Attention& a) {
-	using T = WideTile<D, Stages, Groups, Soft>;
+	using T = WideTile<D, Stages, Groups>;
 	T::prepare();
 	wait_dependency();
 	release_dependents();
@@ -142,7 +142,6 @@ __device__ void flash_wide(const Attention& a) {
 			float o[D / 2] = {}, share[2];
 			if (keys.usual() && values.usual() && round == 0) {
 				UsualWeights<T> weights(q.down);
-				if (Soft) weights.check(q);
 				if (steps > 0) walk<Turns, Groups, D, T>(slab, work.reach, q, weights, o, steps, turn, group, row);
 				weights.shares(share);
 				slab.template store<D>(o, row, share, 1.0f);
@@ -163,7 +162,7 @@ __device__ void flash_wide(const Attention& a) {
 }
 
 // The same with relative positions; a block computes 128 queries.
-template <int D, bool Turns>
+template <int D>
 __device__ void flash_wide_relative(const Attention& a) {
 	using T = RelativeTile<D>;
 	T::prepare();
@@ -198,7 +197,7 @@ __device__ void flash_wide_relative(const Attention& a) {
 	float o[D / 2] = {}, share[2];
 	if (usual) {
 		UsualWeights<T> weights(q.down);
-		if (steps > 0) walk_relative<Turns, true, D>(slab, reach, first, q, q2, weights, o, steps, walk, group, row);
+		if (steps > 0) walk_relative<true, D>(slab, reach, first, q, q2, weights, o, steps, walk, group, row);
 		weights.shares(share);
 		slab.template store<D>(o, row, share, 1.0f);
 		if (weights.failed()) barriers.again = 1;
@@ -208,7 +207,7 @@ __device__ void flash_wide_relative(const Attention& a) {
 		for (int k = 0; k < D / 2; k++) o[k] = 0.0f;
 	}
 	ScaledWeights<T> weights(slab, q.down, reach.start);
-	if (steps > 0) walk_relative<Turns, false, D>(slab, reach, first, q, q2, weights, o, steps, walk, group, row);
+	if (steps > 0) walk_relative<false, D>(slab, reach, first, q, q2, weights, o, steps, walk, group, row);
 	weights.shares(share);
 	slab.template store<D>(o, row, share, weights.unit);
 	if (weights.odd) {

@@ -9,16 +9,15 @@ const WideWorks = 256
 type flashWide struct {
 	dim, stages int
 	turns       bool // the warpgroups begin products in turn
-	soft        bool // a quarter of the weights are computed without the unit for powers of two
 }
 
-var flashWides = []flashWide{{64, 3, false, false}, {64, 3, true, false}, {64, 3, true, true}, {128, 3, false, false}, {128, 3, true, false}}
+var flashWides = []flashWide{{64, 3, false}, {64, 3, true}, {128, 3, false}, {128, 3, true}}
 
 // WideFor returns the kernel of warpgroups for heads of at most dim dimensions, 64 or 128;
 // for other dimensions it has no name.
-func WideFor(dim int, turns, soft bool) Entry {
+func WideFor(dim int, turns bool) Entry {
 	for _, w := range flashWides {
-		if w.dim == dim && w.turns == turns && w.soft == soft {
+		if w.dim == dim && w.turns == turns {
 			return w.entry()
 		}
 	}
@@ -26,13 +25,13 @@ func WideFor(dim int, turns, soft bool) Entry {
 }
 
 // WideRelativeFor is WideFor with relative positions.
-func WideRelativeFor(dim int, turns bool) Entry {
+func WideRelativeFor(dim int) Entry {
 	const groups, stages, slots = 2, 2, 4
 	if dim > 128 {
 		return Entry{}
 	}
 	return Entry{
-		Name: fmt.Sprintf("attention_wide_%d_relative%s", dim, word(turns, "_turns")), Call: fmt.Sprintf("attention::flash_wide_relative<%d, %v>", dim, turns),
+		Name: fmt.Sprintf("attention_wide_%d_relative", dim), Call: fmt.Sprintf("attention::flash_wide_relative<%d>", dim),
 		Args: Attention{}, Threads: 128*groups + 128, Resident: 1,
 		Shared: (2*stages+slots)*AttentionBlock*dim*2 + 4*groups*16*bandStride(AttentionBlock)*4 + 2*8*(2*stages+slots) + 8,
 		Tile:   [3]int{64 * groups, AttentionBlock, dim},
@@ -43,8 +42,8 @@ func WideRelativeFor(dim int, turns bool) Entry {
 func (w flashWide) entry() Entry {
 	const pair = 2 * AttentionBlock // keys of a stage
 	return Entry{
-		Name:    fmt.Sprintf("attention_wide_%d%s%s", w.dim, word(w.soft, "_soft"), word(w.turns, "_turns")),
-		Call:    fmt.Sprintf("attention::flash_wide<%d, %d, 2, %v, %v>", w.dim, w.stages, w.turns, w.soft),
+		Name:    fmt.Sprintf("attention_wide_%d%s", w.dim, word(w.turns, "_turns")),
+		Call:    fmt.Sprintf("attention::flash_wide<%d, %d, 2, %v>", w.dim, w.stages, w.turns),
 		Args:    Attention{},
 		Threads: 384, Resident: 1,
 		Shared: 2*w.stages*pair*w.dim*2 + 4*8*w.stages + WideWorks,
@@ -60,5 +59,5 @@ func flashWideEntries() []Entry {
 	for _, w := range flashWides {
 		all = append(all, w.entry())
 	}
-	return append(all, WideRelativeFor(64, false), WideRelativeFor(64, true), WideRelativeFor(128, false), WideRelativeFor(128, true))
+	return append(all, WideRelativeFor(64), WideRelativeFor(128))
 }

@@ -6,16 +6,6 @@
 
 namespace attention {
 
-// computed_weight returns 2^x within a relative 2^−13, without the unit that powers of two are
-// for.
-__device__ inline float computed_weight(float x) {
-	x = fminf(fmaxf(x, -126.0f), 127.0f);
-	const float whole = x + 0x1.8p23f;
-	const float part = x - (whole - 0x1.8p23f);
-	const float y = fmaf(fmaf(fmaf(0.055171669f, part, 0.242611122f), part, 0.693260985f), part, 0.999928074f);
-	return float_of(bits_of(y) + (bits_of(whole) << 23));
-}
-
 constexpr int WideWorks = 256;  // of a block at most: WideWorks in Go
 
 // pack_weights makes operands of weights.
@@ -54,7 +44,7 @@ struct Factors {
 // The tile of a block: Groups warpgroups of 64 queries each, over pairs of blocks of keys,
 // which one more warpgroup fetches into Stages places. Keys of a pair lie as panels of its
 // 128 rows, values as panels of 64 rows, block after block.
-template <int D, int Stages, int Groups, bool Computed>
+template <int D, int Stages, int Groups>
 struct WideTile {
 	static constexpr int Rows = 64 * Groups, Keys = 2 * BlockRows, Block = BlockRows * D;
 	static constexpr int Panel = BlockRows * 64, Blocks = 2;
@@ -65,7 +55,7 @@ struct WideTile {
 	using Operands = uint32_t[Keys / 16][4];
 	// Whether there are registers for the operands of two steps, so that those of one are made
 	// while products use the other's.
-	static constexpr bool Twofold = D == 64 && Groups == 2, Relative = false, Soft = Computed;
+	static constexpr bool Twofold = D == 64 && Groups == 2, Relative = false;
 
 	struct Barriers {
 		Mbarrier keys[Stages], values[Stages];            // have arrived
@@ -218,17 +208,6 @@ struct UsualWeights {
 
 	__device__ void take(int) {}
 
-	// check looks for queries that are not finite, which computed weights would not show.
-	__device__ void check(const typename Tile::Queries& q) {
-		bool odd = false;
-#pragma unroll
-		for (int i = 0; i < 4 * Tile::Queries::Steps; i++) {
-			const uint32_t w = q.kept[0][i / 4][i % 4];
-			odd |= (w & 0x7c00u) == 0x7c00u || (w & 0x7c000000u) == 0x7c000000u;
-		}
-		wrong = warp_ballot(odd);
-	}
-
 	static __device__ float most_of(const typename Tile::Scores& s, int r) {
 		float most = unseen();
 #pragma unroll
@@ -254,8 +233,7 @@ struct UsualWeights {
 #pragma unroll
 		for (int i = 0; i < BlockRows / 2; i++) {
 			const int r = i / 2 % 2;
-			const float x = fmaf(s[i], factor[r], add[r]);
-			s[i] = Tile::Soft && (i % 8 == 1 || i % 8 == 6) ? computed_weight(x) : weight_of(x);
+			s[i] = weight_of(fmaf(s[i], factor[r], add[r]));
 			part[r][i % 2] += s[i];
 		}
 	}
@@ -285,7 +263,7 @@ struct UsualWeights {
 		for (int r = 0; r < 2; r++) {
 			const bool high = warp_ballot(!(total[r] <= Limit)) >> (lane_id() & 28u) & 15u;
 			const float most = most_of(s, r);
-			const bool odd = !finite(warp_sum<4>(total[r])) || most >= 0x1p126f;
+			const bool odd = !finite(warp_sum<4>(total[r]));
 			const int exponent = high && !odd ? static_cast<int>(Top) + 126 - static_cast<int>(bits_of(most) >> 23) : 0;
 			fade[r] = float_of(static_cast<uint32_t>(127 + exponent) << 23);
 			add[r] += static_cast<float>(exponent);

@@ -15,7 +15,7 @@ struct RelativeTile {
 	static constexpr int Groups = 2, Rows = 64 * Groups, Keys = BlockRows, Blocks = 1, Block = BlockRows * D;
 	static constexpr int Panel = BlockRows * 64, Stages = 2, Slots = 4;
 	static constexpr uint32_t Threads = 128 * Groups + 32;  // that meet at the end of a walk
-	static constexpr bool Twofold = false, Relative = true, Soft = false;
+	static constexpr bool Twofold = false, Relative = true;
 	// A row of a warp's band: odd, so that pairs along the diagonal are aligned, and 25 more
 	// than a multiple of 32, so that they lie in different banks.
 	static constexpr int Band = BlockRows + 16, Stride = 89;
@@ -146,8 +146,8 @@ struct RelativeTile {
 
 // walk_relative goes over the keys of a warpgroup's queries: products with the first half of
 // the positions, with keys, and the sums of the step before are begun; then those with the
-// second half. With Turns, the warpgroups do so in turn. Usual: all factors of blocks of keys and positions are 1.
-template <bool Turns, bool Usual, int D, typename W>
+// second half. The warpgroups do so in turn. Usual: all factors of blocks of keys and positions are 1.
+template <bool Usual, int D, typename W>
 __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, const typename RelativeTile<D>::Queries& q,
                               const typename RelativeTile<D>::Queries& q2, W& weights, float (&o)[D / 2], int steps,
                               typename RelativeTile<D>::Walk& walk, int group, int row) {
@@ -164,7 +164,7 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 	uint32_t step = walk.step, position = walk.position;  // that all are done with after the step
 	const uint32_t ahead = 1 - group;
 	mbarrier_wait(&barriers.positions[T::slot_of(position + ahead)], T::slot_parity(position + ahead));
-	if (Turns && group == 1 && steps > 1) barrier_arrive(1, 256);
+	if (group == 1 && steps > 1) barrier_arrive(1, 256);
 
 	const auto keep = [&](int i, int which) {
 		float factor[2] = {q2.down[0], q2.down[1]};
@@ -195,7 +195,7 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 		mbarrier_wait(&barriers.keys[stage], T::step_parity(step));
 		if (i > 0) {
 			mbarrier_wait(&barriers.values[before], T::step_parity(step - 1));
-			if (Turns) barrier_sync(1 + group, 256);
+			barrier_sync(1 + group, 256);
 		}
 		wgmma_fence();
 		T::multiply(half_band, q2, T::positions() + low * T::Block);
@@ -210,7 +210,7 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 		keep(i, 0);
 		wgmma_fence();
 		T::multiply(half_band, q2, T::positions() + high * T::Block);
-		if (Turns && i > 0 && !(group == 1 && i == steps - 1)) barrier_arrive(2 - group, 256);
+		if (i > 0 && !(group == 1 && i == steps - 1)) barrier_arrive(2 - group, 256);
 		wgmma_wait<0>();
 		wgmma_keep(half_band), wgmma_keep(s[0]), wgmma_keep(o);
 		if (lane_id() == 0) {
