@@ -33,7 +33,7 @@ struct Wide {
 	half* stages;
 	float* places;
 	Mbarrier *full, *empty;
-	uint32_t* counts;  // of tiles: all, down and across; here, since registers are few
+	uint32_t* counts;  // of tiles: all, down and across; found once, since divisions take long
 
 	__device__ Wide()
 	    : stages(dynamic_shared<half>()),
@@ -163,22 +163,14 @@ struct Wide {
 	// and columns that are given again, and with an epilogue that the networks have.
 	__device__ static bool direct(const Tile& a, uint32_t column) {
 		const uint32_t kind = a.Epilogue.Kind;
-		return (kind == KindNone || kind == KindResidual || kind == KindReLU || kind == KindLeaky || kind == KindGELU) && a.Dual == nullptr &&
+		return (kind == KindNone || kind == KindReLU || kind == KindLeaky || kind == KindGELU) && a.Dual == nullptr &&
 		       a.Residual.P == nullptr && a.LengthStride == 0 && column + PieceColumns <= a.Columns && (a.Scales != nullptr || quads(a));
-	}
-
-	// load_before loads what the output holds, if it is wanted.
-	__device__ static void load_before(const Tile& a, float4 (&was)[4], uint32_t item, uint32_t first, uint32_t rows, uint32_t column) {
-		if (a.Epilogue.Kind != KindResidual || !direct(a, column)) return;
-		const float* const c = a.C.P + item * a.C.Batch + column + lane_id() % 8 * 4;
-#pragma unroll
-		for (uint32_t i = 0; i < 4; i++) was[i] = load4(c + (min(rowOf(i), rows - 1) + first) * a.C.Row);
 	}
 
 	// write_direct writes a piece of that kind, from the row `first` of the item on. It decides
 	// once for the four quads of a lane: a warp is almost alone, and each decision takes as long
 	// as a dozen of results. What is beyond the rows is computed from the last one.
-	__device__ static void write_direct(const Tile& a, const Quad& q, const float* mine, const float4 (&was)[4], uint32_t item, uint32_t first, uint32_t rows) {
+	__device__ static void write_direct(const Tile& a, const Quad& q, const float* mine, uint32_t item, uint32_t first, uint32_t rows) {
 		float v[4][4], scale[4];
 		uint32_t within[4];
 #pragma unroll
@@ -194,31 +186,22 @@ struct Wide {
 			for (int j = 0; j < 4; j++) v[i][j] = a.BScale == nullptr ? v[i][j] * scale[i] : unscale(v[i][j], scale[i], q.scale[j]);
 		}
 		float* const c = a.C.P + item * a.C.Batch;
-		if (a.Epilogue.Kind == KindResidual) {
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+#pragma unroll
+			for (int j = 0; j < 4; j++) v[i][j] += q.bias[j];
+		}
+		if (a.Epilogue.Kind == KindGELU) {
 #pragma unroll
 			for (int i = 0; i < 4; i++) {
-				const float w[4] = {was[i].x, was[i].y, was[i].z, was[i].w};
 #pragma unroll
-				for (int j = 0; j < 4; j++) v[i][j] = fmaf(a.Epilogue.Alpha, v[i][j] + q.bias[j], w[j]);
+				for (int j = 0; j < 4; j++) v[i][j] = gelu(v[i][j]);
 			}
-		} else {
+		} else if (a.Epilogue.Kind != KindNone) {
 #pragma unroll
 			for (int i = 0; i < 4; i++) {
 #pragma unroll
-				for (int j = 0; j < 4; j++) v[i][j] += q.bias[j];
-			}
-			if (a.Epilogue.Kind == KindGELU) {
-#pragma unroll
-				for (int i = 0; i < 4; i++) {
-#pragma unroll
-					for (int j = 0; j < 4; j++) v[i][j] = gelu(v[i][j]);
-				}
-			} else if (a.Epilogue.Kind != KindNone) {
-#pragma unroll
-				for (int i = 0; i < 4; i++) {
-#pragma unroll
-					for (int j = 0; j < 4; j++) v[i][j] = apply_light(a.Epilogue, v[i][j], 0.0f);
-				}
+				for (int j = 0; j < 4; j++) v[i][j] = apply_light(a.Epilogue, v[i][j], 0.0f);
 			}
 		}
 		if (a.Scales == nullptr) {
@@ -250,19 +233,10 @@ struct Wide {
 			store_plain<TileColumns / 8>(a, line_of(a, p.item, g), line_of(a, p.item, g + 8), p.column + 2 * (lane_id() % 4), sum);
 			return;
 		}
-		// A piece ahead, where there are registers for it.
-		constexpr bool Ahead = TileColumns < 256;
-		float4 was[4] = {}, next[4] = {};
-		if (Ahead) load_before(a, was, p.item, first, rows, p.column);
 #pragma unroll 1
 		for (uint32_t piece = 0; piece < Pieces; piece++) {
 			const uint32_t column = p.column + piece * PieceColumns;
 			if (column >= a.Columns) return;
-			if (!Ahead) {
-				load_before(a, was, p.item, first, rows, column);
-			} else if (piece + 1 < Pieces) {
-				load_before(a, next, p.item, first, rows, column + PieceColumns);
-			}
 			const Quad q = quad_of(a, column + lane_id() % 8 * 4);
 #pragma unroll
 			for (int i = 0; i < Pieces; i++) {
@@ -270,15 +244,13 @@ struct Wide {
 			}
 			__syncwarp();
 			if (direct(a, column)) {
-				write_direct(a, q, mine, was, p.item, first, rows);
+				write_direct(a, q, mine, p.item, first, rows);
 			} else {
 				store_rows<4, 1>(
 				    a, q, rowOf(0), rows, [&](uint32_t i) { return row_of(a, p.item, first + i); },
 				    [&](uint32_t i) { return load4(mine + at(i, lane_id() % 8 * 4)); });
 			}
 			__syncwarp();
-#pragma unroll
-			for (int i = 0; Ahead && i < 4; i++) was[i] = next[i];
 		}
 	}
 
