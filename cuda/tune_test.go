@@ -16,15 +16,20 @@ import (
 // led to.
 func recordGemm(t *testing.T, dev pass.Device, rows int) Boundary {
 	t.Helper()
+	return recordGemmOf(t, dev, rows, 64, 64)
+}
+
+func recordGemmOf(t *testing.T, dev pass.Device, rows, n, k int) Boundary {
+	t.Helper()
 	ctx := context.Background()
-	w, err := dev.Load(ctx, pass.LinearWeights{Parts: []pass.Tensor{pass.Float32s("w", make([]float32, 64*64), 64, 64)}})
+	w, err := dev.Load(ctx, pass.LinearWeights{Parts: []pass.Tensor{pass.Float32s("w", make([]float32, n*k), n, k)}})
 	require.NoError(t, err)
 	s, err := dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)
 	defer s.Close()
-	x, err := s.Alloc(pass.F32, rows*64)
+	x, err := s.Alloc(pass.F32, rows*k)
 	require.NoError(t, err)
-	y, err := s.Alloc(pass.F32, rows*64)
+	y, err := s.Alloc(pass.F32, rows*n)
 	require.NoError(t, err)
 	_, err = s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
 		p.Do(pass.Gemm{A: x.View(), W: w, C: y.View(), Rows: rows})
@@ -86,4 +91,33 @@ func TestTuneFile(t *testing.T) {
 	_, err := tryEmulated(t, drivertest.Hopper(), Config{TuneFile: path})
 	require.ErrorContains(t, err, "made for")
 	require.ErrorIs(t, err, pass.ErrInvalid)
+}
+
+// What was measured on a card counts on those of its name and size, and on no others, such as
+// slices of it.
+func TestTableOfCards(t *testing.T) {
+	t.Parallel()
+	card := drivertest.Hopper()
+	card.Name = "NVIDIA H200"
+	slice := card
+	slice.SMs = 66
+	for _, c := range []struct {
+		gpu     drivertest.Profile
+		choice  int
+		because string
+	}{
+		{card, 1, "measured on a card of this kind: "},
+		{slice, 0, "by rule, not measured here: "},
+		{drivertest.Hopper(), 0, "by rule, not measured here: "},
+	} {
+		dev := emulated(t, c.gpu, Config{})
+		b := recordGemmOf(t, dev, 256, 512, 128)
+		require.NoError(t, dev.Close())
+		require.Contains(t, b.Because, c.because)
+		if c.choice == 0 {
+			require.Equal(t, b.Ways[0], b.Choice)
+		} else {
+			require.NotEqual(t, b.Ways[0], b.Choice)
+		}
+	}
 }

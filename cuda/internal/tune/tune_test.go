@@ -2,6 +2,7 @@ package tune
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"math"
 	"os"
@@ -83,6 +84,22 @@ func TestTable(t *testing.T) {
 	pins, err := Table(Key{Device: "none"})
 	require.NoError(t, err)
 	require.Empty(t, pins)
+
+	var files []File
+	require.NoError(t, json.Unmarshal(table, &files))
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		pins, err := Table(f.Key)
+		require.NoError(t, err)
+		require.Equal(t, f.Pins, pins, "one file for each kind of card")
+		seen := map[string]bool{}
+		for _, p := range pins {
+			require.False(t, seen[p.Boundary], p.Boundary)
+			seen[p.Boundary] = true
+			require.Less(t, p.Seconds, p.Rule, "%v: what is pinned is quicker than the rule's choice", p)
+			require.LessOrEqual(t, p.Error, p.Bound, "%v", p)
+		}
+	}
 }
 
 func FuzzRead(f *testing.F) {
