@@ -75,7 +75,9 @@ struct Source {
 
 	__device__ float finish(uint32_t row, uint32_t column, float v) const {
 		if (a.Bias != nullptr) v += a.Bias[column];
-		v = apply(a.Epilogue, v, in_place(a.Epilogue) ? *out(row, column) : 0.0f);
+		// What is beyond an item's length may never have been written.
+		const bool before = in_place(a.Epilogue) && live(length(row / a.ItemRows), row % a.ItemRows);
+		v = apply(a.Epilogue, v, before ? *out(row, column) : 0.0f);
 		return a.Abs ? fabsf(v) : v;
 	}
 
