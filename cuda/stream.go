@@ -140,8 +140,8 @@ func (s *stream) hush() {
 }
 
 // place lays out the memory of a plan of which some temporaries are used and whose steps
-// need the given scratch, and makes the arena large enough for it. It returns the offsets of the plan's temporaries and then of
-// the scratch pieces, in elements, and those of the inputs.
+// need the given scratch, and makes the arena large enough for it. It returns the offsets of
+// the plan's temporaries and then of the scratch pieces, in elements, and those of the inputs.
 func (s *stream) place(plan *backend.Plan, used []bool, scratch [][]piece) (offsets []int, inputs map[int]int, temps [][]int, bytes int, err error) {
 	const align = 64 // elements: what tensor maps and vector loads want, and a little more
 	inputs = map[int]int{}
