@@ -10,11 +10,35 @@ import (
 type checker struct {
 	op     string
 	err    error
-	args   []Arg
-	params []ParamUse
-	caches []CacheUse
+	args   list[Arg]
+	params list[ParamUse]
+	caches list[CacheUse]
 	cost   Cost
 	shared [][2]string // pairs of arguments that may be the same view
+}
+
+// check checks one op.
+func (c *checker) check(op Op) (Checked, error) {
+	if op == nil {
+		c.op = "op"
+		c.failf("want an op, given nil")
+		return Checked{}, c.err
+	}
+	c.op = op.Name()
+	op = op.describe(c)
+	c.checkAliasing()
+	if c.err != nil {
+		return Checked{}, c.err
+	}
+	return Checked{op, c.args.take(), c.params.take(), c.caches.take(), c.cost}, nil
+}
+
+// reset makes the checker ready for the next op.
+func (c *checker) reset() {
+	c.op, c.err, c.cost, c.shared = "", nil, Cost{}, c.shared[:0]
+	c.args.drop()
+	c.params.drop()
+	c.caches.drop()
 }
 
 func (c *checker) failf(format string, a ...any) {
@@ -106,10 +130,7 @@ func (c *checker) arg(name string, access Access, t DType, v View, batch, rows, 
 			return v
 		}
 	}
-	if c.args == nil {
-		c.args = make([]Arg, 0, 4) // as many as most ops have
-	}
-	c.args = append(c.args, Arg{name, access, v, batch, rows, cols})
+	c.args.add(Arg{name, access, v, batch, rows, cols})
 	return v
 }
 
@@ -126,8 +147,10 @@ func (c *checker) checkAliasing() {
 	if c.err != nil {
 		return
 	}
-	for i, a := range c.args {
-		for _, b := range c.args[:i] {
+	for i := range c.args.all {
+		a := &c.args.all[i]
+		for j := range i {
+			b := &c.args.all[j]
 			if (a.Access|b.Access)&Write == 0 || a.View.Buffer != b.View.Buffer {
 				continue
 			}
@@ -156,7 +179,7 @@ func param[S ParamShape](c *checker, name string, p Param) S {
 		c.failf("%s: want %T, given %v", name, s, p)
 		return s
 	}
-	c.params = append(c.params, ParamUse{p, name})
+	c.params.add(ParamUse{p, name})
 	return s
 }
 
@@ -170,7 +193,7 @@ func (c *checker) cache(name string, h Cache, access Access, batch int) CacheCon
 	if batch > g.Batch {
 		c.failf("%s: want room for %d items, given %d", name, batch, g.Batch)
 	}
-	c.caches = append(c.caches, CacheUse{h, name, access})
+	c.caches.add(CacheUse{h, name, access})
 	return g
 }
 
@@ -179,7 +202,8 @@ func (c *checker) cache(name string, h Cache, access Access, batch int) CacheCon
 func (c *checker) done(flop float64, params int64) {
 	c.cost.FLOP = flop
 	c.cost.Bytes = float64(params)
-	for _, a := range c.args {
+	for i := range c.args.all {
+		a := &c.args.all[i]
 		n := 4 * float64(a.Batch) * float64(a.Rows) * float64(a.Cols)
 		c.cost.Bytes += n
 		if a.Access == Update {

@@ -46,22 +46,10 @@ type CacheUse struct {
 // wanted and what was given. Whether the handles are alive is the backend's to say.
 func Check(op Op) (Checked, error) {
 	c := checkers.Get().(*checker)
-	defer func() {
-		*c = checker{shared: c.shared[:0]}
-		checkers.Put(c)
-	}()
-	if op == nil {
-		c.op = "op"
-		c.failf("want an op, given nil")
-		return Checked{}, c.err
-	}
-	c.op = op.Name()
-	op = op.describe(c)
-	c.checkAliasing()
-	if c.err != nil {
-		return Checked{}, c.err
-	}
-	return Checked{op, c.args, c.params, c.caches, c.cost}, nil
+	checked, err := c.check(op)
+	c.reset()
+	checkers.Put(c)
+	return checked, err
 }
 
 // checkers are used again, since recordings check thousands of ops.
