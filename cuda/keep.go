@@ -1,79 +1,33 @@
 package cuda
 
-import (
-	"bytes"
-	"errors"
+import "github.com/tandem-gpu/tandem/pass/backend"
 
-	"github.com/tandem-gpu/tandem/pass"
-	"github.com/tandem-gpu/tandem/pass/backend"
-)
-
-// A stream keeps this many programs of recordings that were closed, of as many kernels
-// together, for recordings that are the same: making graphs takes longer than recording.
-const (
-	keptPrograms = 4
-	keptKernels  = 8192
-)
-
-// again returns a program that was kept and does what a plan says, if there is one.
-func (s *stream) again(plan *backend.Plan, key []byte, version int) *program {
+// Rest implements backend.Keepable. Graphs serve the next recording that is the same where
+// the workspace is.
+func (p *program) Rest() (kernels int, ok bool) {
+	p.quit()
+	s := p.s
+	if p.failed != 0 || s.d.trace != nil || s.d.gone() != nil {
+		return 0, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, p := range s.kept {
-		if p.version != version || !bytes.Equal(p.key, key) {
-			continue
-		}
-		s.kept = append(s.kept[:i:i], s.kept[i+1:]...)
-		if p.generation != s.arena.generation || s.arena.grow(uint64(p.bytes)) != nil {
-			p.drop()
-			return nil
-		}
-		p.plan, p.counted = plan, true
-		s.programs++
-		return p
-	}
-	return nil
+	return len(p.launches), p.generation == s.arena.generation && len(p.segments) > 0
 }
 
-// keep takes a program whose recording is closed, if it may serve another one.
-func (s *stream) keep(p *program) bool {
-	if p.key == nil || p.failed != 0 || len(p.launches) > keptKernels || s.d.trace != nil || s.d.gone() != nil {
+// Resume implements backend.Keepable: unless ways to compute were chosen anew, or the
+// workspace has moved.
+func (p *program) Resume(plan *backend.Plan) bool {
+	s := p.s
+	if s.d.gone() != nil || p.version != s.d.choices.version() {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.generation != s.arena.generation || len(p.segments) == 0 {
+	if p.generation != s.arena.generation || s.arena.grow(uint64(p.bytes)) != nil {
 		return false
 	}
-	s.kept = append(s.kept, p)
-	kernels := 0
-	for i := len(s.kept) - 1; i >= 0; i-- { // the latest stay
-		kernels += len(s.kept[i].launches)
-		if len(s.kept)-i > keptPrograms || kernels > keptKernels {
-			for _, old := range s.kept[:i+1] {
-				old.drop()
-			}
-			s.kept = append([]*program(nil), s.kept[i+1:]...)
-			break
-		}
-	}
+	p.plan, p.counted = plan, true
+	s.programs++
 	return true
-}
-
-// forget gives up the programs that are kept, and reports whether there were any.
-func (s *stream) forget() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.kept {
-		p.drop()
-	}
-	some := len(s.kept) > 0
-	s.kept = nil
-	return some
-}
-
-// scarce reports whether to try again, since memory was short and programs have been given
-// up.
-func (s *stream) scarce(err error) bool {
-	return errors.Is(err, pass.ErrOutOfMemory) && s.d.gone() == nil && s.forget()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/backend"
 )
 
 // A recording that was made before and closed costs no graph, one that is open serves
@@ -41,15 +42,15 @@ func TestRecordedAgain(t *testing.T) {
 func TestKeptPrograms(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, drivertest.Config{}, Config{}, 1)
-	for n := range 2 * keptPrograms {
+	for n := range 2 * backend.KeptPrograms {
 		rec, err := b.record(t, 2+n)
 		require.NoError(t, err)
 		require.NoError(t, rec.Close())
 	}
-	require.Equal(t, keptPrograms, b.drv.Calls("Instantiate")-1-b.drv.Calls("DestroyExec"))
+	require.Equal(t, backend.KeptPrograms, b.drv.Calls("Instantiate")-1-b.drv.Calls("DestroyExec"))
 	rec, err := b.record(t, 2) // given up first
 	require.NoError(t, err)
-	require.Equal(t, 2*keptPrograms+2, b.drv.Calls("Instantiate"))
+	require.Equal(t, 2*backend.KeptPrograms+2, b.drv.Calls("Instantiate"))
 	require.NoError(t, rec.Close())
 	b.drv.Fail("Instantiate", 1, driver.OutOfMemory)
 	_, err = b.record(t, 100)

@@ -31,7 +31,6 @@ type program struct {
 	upload     int // bytes that go up with each run: head and inputs
 	download   int // bytes of the outputs
 
-	key     []byte   // of the plan; nil: nobody's else
 	version int      // of the choices
 	blocks  []*block // of page-locked memory, one for each job
 	failed  uint64   // serial of a job of which a part has failed
@@ -223,21 +222,23 @@ func (p *program) drop() {
 	})
 }
 
-// Free implements backend.Program.
-func (p *program) Free() {
+// quit gives up what runs need.
+func (p *program) quit() {
 	p.s.hush()
 	for _, b := range p.blocks {
 		b.free(p.s.d)
 	}
 	p.blocks = nil
-	counted := p.counted
-	p.counted = false // before another recording may have it
-	if !p.s.keep(p) {
-		p.drop()
-	}
-	if counted {
+	if p.counted {
+		p.counted = false
 		p.s.leave()
 	}
+}
+
+// Free implements backend.Program.
+func (p *program) Free() {
+	p.quit()
+	p.drop()
 }
 
 // Dump implements backend.Program.

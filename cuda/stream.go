@@ -22,7 +22,6 @@ type stream struct {
 	mu       sync.Mutex
 	arena    *arena
 	programs int
-	kept     []*program   // of recordings that are closed
 	inFlight atomic.Int32 // parts
 	adrift   atomic.Bool  // a part was given up, of which work may be under way
 	calming  sync.Mutex   // of quiet
@@ -89,30 +88,20 @@ func (s *stream) Read(ctx context.Context, m backend.Memory, offset int, data []
 }
 
 // Compile implements backend.Stream.
-func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (_ backend.Program, err error) {
+func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (backend.Program, error) {
 	if err := s.d.gone(); err != nil {
 		return nil, err
 	}
-	key, version := plan.Key(), s.d.choices.version()
-	if p := s.again(plan, key, version); p != nil {
-		return p, nil
-	}
-	p := &program{s: s, plan: plan}
+	p := &program{s: s, plan: plan, version: s.d.choices.version()}
 	done := false
 	defer func() {
 		if !done { // with an error, or a panic
 			p.Free()
 		}
 	}()
-	err = p.compile(ctx)
-	if err != nil && s.scarce(err) {
-		p.drop()
-		err = p.compile(ctx)
-	}
-	if err != nil {
+	if err := p.compile(ctx); err != nil {
 		return nil, err
 	}
-	p.key, p.version = key, version
 	done = true
 	return p, nil
 }
@@ -192,7 +181,6 @@ func (s *stream) leave() {
 // Close implements backend.Stream.
 func (s *stream) Close() error {
 	s.hush()
-	s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := errors.Join(

@@ -128,6 +128,9 @@ func (d *device) Load(ctx context.Context, w pass.Weights) (p pass.Param, err er
 	}
 	defer d.busy.Done()
 	mem, err := d.hw.Load(ctx, w, shape)
+	if d.scarce(err) {
+		mem, err = d.hw.Load(ctx, w, shape)
+	}
 	if err != nil {
 		return pass.Param{}, d.note(fmt.Errorf("%s: load: %w", d.name, err))
 	}

@@ -28,6 +28,9 @@ type fake struct {
 	submitErr func(part int32) error
 	waitErr   func(part int32) error
 	allocErr  error
+	short     func() bool // if not nil, asked whether memory is short
+	keeps     bool        // programs are Keepable
+	compiled  atomic.Int32
 	closed    atomic.Int32
 }
 
@@ -58,6 +61,9 @@ func (f *fake) NewStream(pass.SessionConfig) (Stream, error) {
 func (f *fake) take(n int) (*fakeMemory, error) {
 	if f.allocErr != nil {
 		return nil, f.allocErr
+	}
+	if f.short != nil && f.short() {
+		return nil, pass.ErrOutOfMemory
 	}
 	f.memory.Add(1)
 	return &fakeMemory{f: f, words: make([]uint32, n)}, nil
@@ -112,13 +118,21 @@ func (s *fakeStream) Read(_ context.Context, m Memory, at int, data []uint32) er
 
 func (s *fakeStream) Compile(_ context.Context, p *Plan) (Program, error) {
 	s.f.pause()
+	if s.f.short != nil && s.f.short() {
+		return nil, pass.ErrOutOfMemory
+	}
 	offsets, n := p.Pack(1)
 	s.f.programs.Add(1)
+	s.f.compiled.Add(1)
 	pieces := make([]pass.Cost, max(len(p.Steps), 1))
 	for i, step := range p.Steps {
 		pieces[i] = step.Cost
 	}
-	return &fakeProgram{s: s, p: p, offsets: offsets, arena: make([]uint32, n), pieces: pieces}, nil
+	program := &fakeProgram{s: s, p: p, offsets: offsets, arena: make([]uint32, n), pieces: pieces}
+	if s.f.keeps {
+		return &keepable{fakeProgram: program}, nil
+	}
+	return program, nil
 }
 
 func (s *fakeStream) Close() error { s.f.streams.Add(-1); return nil }

@@ -15,7 +15,10 @@ import (
 // nil if that cannot be told.
 func (p *Plan) Key() []byte {
 	k := keyWriter{b: make([]byte, 0, 256*(len(p.Steps)+1)), room: map[reflect.Type]reflect.Value{}}
-	k.numbers(int(p.Math), len(p.Steps), len(p.Temps), len(p.Inputs), len(p.Outputs))
+	k.numbers(int(p.Math), len(p.Steps), len(p.Temps), len(p.Inputs), len(p.Outputs), len(p.states))
+	for _, ref := range p.states { // in another order, places would mean others
+		k.numbers(int(ref.ID), int(ref.Generation))
+	}
 	for _, s := range p.Steps {
 		if !k.op(s.Op) {
 			return nil

@@ -73,6 +73,21 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// Places count the buffers of the session in the order in which recordings name them.
+func TestKeyOfOrder(t *testing.T) {
+	t.Parallel()
+	key := func(ids ...uint32) []byte {
+		p := &Plan{Outputs: []Output{{Place: Place{State: true}, Type: pass.F32, Len: 1}}}
+		for _, id := range ids {
+			p.states = append(p.states, pass.Ref{Device: 1, Session: 1, ID: id, Generation: 1})
+		}
+		return p.Key()
+	}
+	require.Equal(t, key(1, 2), key(1, 2))
+	require.NotEqual(t, key(1, 2), key(2, 1))
+	require.NotEqual(t, key(1), key(1, 2))
+}
+
 // A temporary is no state, of whatever number.
 func TestKeyOfState(t *testing.T) {
 	t.Parallel()

@@ -189,6 +189,7 @@ func (r *recorder) useState(b pass.Buffer) error {
 	if _, ok := r.plan.places[b.Ref()]; !ok {
 		r.plan.places[b.Ref()] = Place{State: true, Index: len(r.plan.States)}
 		r.plan.States = append(r.plan.States, s.mem)
+		r.plan.states = append(r.plan.states, b.Ref())
 		r.s.d.mu.Lock()
 		r.holdLocked(s)
 		r.s.d.mu.Unlock()

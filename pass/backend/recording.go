@@ -17,6 +17,7 @@ type recording struct {
 	number  uint32
 	plan    *Plan
 	program Program
+	key     []byte // of the plan; nil: the program serves nobody else
 	pieces  []pass.Cost
 	total   float64 // seconds, by the backend's rate
 	inputs  []pass.Buffer
@@ -28,10 +29,10 @@ type recording struct {
 	pool    []*run // runs that may be used again
 }
 
-func newRecording(s *session, number uint32, opt pass.RecordOptions, r *recorder, program Program) *recording {
+func newRecording(s *session, number uint32, opt pass.RecordOptions, r *recorder, program Program, key []byte) *recording {
 	rec := &recording{
 		s: s, opt: opt, number: number,
-		plan: r.plan, program: program, pieces: program.Pieces(),
+		plan: r.plan, program: program, key: key, pieces: program.Pieces(),
 		inputs: r.inputs, uses: r.uses,
 	}
 	for _, c := range rec.pieces {
@@ -206,6 +207,12 @@ func (rec *recording) free() {
 	var err error
 	func() {
 		defer guard(rec.s.d.name, "close recording", &err)
+		if p, ok := rec.program.(Keepable); ok && rec.key != nil {
+			if kernels, ok := p.Rest(); ok {
+				rec.s.kept.put(kept{p, rec.key, kernels})
+				return
+			}
+		}
 		rec.program.Free()
 	}()
 	rec.s.d.release(rec.uses...)

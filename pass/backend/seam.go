@@ -93,6 +93,7 @@ type Plan struct {
 	Outputs []Output
 
 	places map[pass.Ref]Place // of buffers of the session
+	states []pass.Ref         // of States
 	params map[pass.Ref]Memory
 	caches map[pass.Ref]Memory
 }

@@ -21,6 +21,7 @@ type session struct {
 	// token is held by whoever uses the stream: the pump as long as the queue is not
 	// empty, or a Write or Read.
 	token chan struct{}
+	kept  keeper // programs of recordings that were closed
 
 	mu         sync.Mutex
 	buffers    table[*shared]
@@ -127,6 +128,9 @@ func (s *session) own(t *table[*shared], alloc func() (Memory, error), name func
 	}
 	defer s.d.busy.Done()
 	mem, err := alloc()
+	if s.d.scarce(err) {
+		mem, err = alloc()
+	}
 	if err != nil {
 		return err
 	}
@@ -272,12 +276,12 @@ func (s *session) record(ctx context.Context, opt pass.RecordOptions, f func(pas
 		return nil, err
 	}
 	defer s.d.busy.Done()
-	program, err := s.compile(ctx, r.plan)
+	program, key, err := s.compile(ctx, r.plan)
 	if err != nil {
 		s.d.release(r.uses...)
 		return nil, err
 	}
-	rec := newRecording(s, number, opt, r, program)
+	rec := newRecording(s, number, opt, r, program, key)
 	s.mu.Lock()
 	closed := s.closed.Load()
 	if !closed {
@@ -302,9 +306,30 @@ func callback(r *recorder, f func(pass.Pass)) (err error) {
 	return nil
 }
 
-func (s *session) compile(ctx context.Context, p *Plan) (_ Program, err error) {
+// compile makes a program of a plan, or finds one that was kept. With the key of the plan it
+// may be kept in turn; nil: it may not.
+func (s *session) compile(ctx context.Context, p *Plan) (program Program, key []byte, err error) {
 	defer guard(s.d.name, "compile", &err)
-	return s.stream.Compile(ctx, p)
+	if !s.kept.empty() && ctx.Err() == nil {
+		key = p.Key()
+		if old, ok := s.kept.take(key); ok {
+			if old.Resume(p) {
+				return old, key, nil
+			}
+			old.Free()
+		}
+	}
+	program, err = s.stream.Compile(ctx, p)
+	if s.d.scarce(err) {
+		program, err = s.stream.Compile(ctx, p)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, ok := program.(Keepable); ok && key == nil {
+		key = p.Key() // now: what an op's slices have may change
+	}
+	return program, key, nil
 }
 
 func (s *session) Close() (err error) {
@@ -330,6 +355,7 @@ func (s *session) Close() (err error) {
 	}
 	s.mu.Unlock()
 	var errs []error
+	s.kept.close()
 	for _, rec := range open {
 		errs = append(errs, rec.Close())
 	}
