@@ -20,7 +20,7 @@ type Candidate struct {
 	API     string // what it is reached through: "cuda", "vulkan", "metal", "d3d12", "go"
 	Driver  string // the driver's own description; empty: unknown
 	Usable  bool   // whether Open would take it, if it is asked for its backend
-	Reason  string // why it is not usable
+	Reason  string // why it is not usable, in one line
 	// Adapter is all that is known of a "gpu" or "software" device; nil for others.
 	Adapter *gpu.Adapter
 	// GPU is all that is known of a "cuda" device; nil for others.
@@ -127,7 +127,9 @@ func cpuCandidate() Candidate {
 	}
 }
 
-// withoutPrefix is the text of an error without the name that is printed beside it.
+// withoutPrefix is the text of an error in one line, without the name that is printed
+// beside it.
 func withoutPrefix(err error, name string) string {
-	return strings.TrimPrefix(err.Error(), name+": ")
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
+	return strings.TrimPrefix(strings.Join(lines, "; "), name+": ")
 }

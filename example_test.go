@@ -12,7 +12,7 @@ import (
 // A matrix times a vector.
 func ExampleOpen() {
 	ctx := context.Background()
-	dev, err := tandem.Open(ctx, "cpu") // or "gpu", "cpu": a GPU if there is one, else plain Go
+	dev, err := tandem.Open(ctx, "cpu") // or "cuda", "gpu", "cpu": a GPU if there is one, else plain Go
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package tandem opens devices for neural compute by name.
 //
-//	dev, err := tandem.Open(ctx, "gpu", "cpu")
+//	dev, err := tandem.Open(ctx, "cuda", "gpu", "cpu")
 //	defer dev.Close()
 //
 // What a device does is in package pass; networks that run on one are in the packages

@@ -187,8 +187,8 @@ func TestCUDACandidates(t *testing.T) {
 		{Backend: "cuda", Name: "NVIDIA H200", Kind: "discrete", API: "cuda", Driver: "CUDA 13.0", Usable: true},
 		{Backend: "cuda", Name: "Quadro", Kind: "discrete", API: "cuda", Driver: "CUDA 13.0", Reason: "compute capability 6.1"},
 	}, list)
-	absent := fmt.Errorf("cuda: devices: no driver: %w", pass.ErrNoDevice)
-	require.Equal(t, []Candidate{{Backend: "cuda", Reason: "devices: no driver: no device"}}, cudaCandidates(nil, absent))
+	absent := fmt.Errorf("cuda: devices: %w: %w", errors.Join(errors.New("no driver"), errors.New("nor GPU")), pass.ErrNoDevice)
+	require.Equal(t, []Candidate{{Backend: "cuda", Reason: "devices: no driver; nor GPU: no device"}}, cudaCandidates(nil, absent))
 }
 
 func TestCandidateRefusesAnotherDevice(t *testing.T) {
@@ -208,6 +208,22 @@ func TestNoContext(t *testing.T) {
 	require.Equal(t, "cpu", list[len(list)-1].Backend)
 	_, err = list[len(list)-1].Open(none)
 	require.ErrorIs(t, err, pass.ErrInvalid)
+}
+
+// The README says what the images of CUDA kernels add to a program.
+func TestReadmeTellsTheSize(t *testing.T) {
+	t.Parallel()
+	files, err := os.ReadDir("cuda/kernels/images")
+	require.NoError(t, err)
+	size := int64(0)
+	for _, f := range files {
+		info, err := f.Info()
+		require.NoError(t, err)
+		size += info.Size()
+	}
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(text), fmt.Sprintf("They add %.0f MB to a program.", float64(size)/1e6))
 }
 
 // The README lists every variable that is read when a device is opened.

@@ -201,7 +201,7 @@ func judge(groups []group, r request) ([]candidate, error) {
 			reason = declined
 		case named == nil && c.Kind == kindSoftware && !r.software:
 			reason = "computes on the CPU; software adapters are only taken when asked for: " +
-				"set Software, or name it"
+				"name it, or set Config.Software or TANDEM_SOFTWARE"
 		default:
 			rank++
 			c.ways, c.Rank = ways, rank

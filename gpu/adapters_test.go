@@ -217,7 +217,7 @@ func TestReasons(t *testing.T) {
 		"vulkan: limits are too low: MaxStorageBuffers wanted 8, offered 4; MaxWorkgroupStorage wanted 16384, offered 8192",
 		"first choice: integrated",
 		"other: an API that is never taken",
-		"computes on the CPU; software adapters are only taken when asked for: set Software, or name it",
+		"computes on the CPU; software adapters are only taken when asked for: name it, or set Config.Software or TANDEM_SOFTWARE",
 	}, reasons(request{}))
 	require.Equal(t, `vulkan: TANDEM_API is "metal"`, reasons(request{api: driver.Metal, apiFrom: "TANDEM_API"})[1])
 	named := reasons(request{adapter: "intel", adapterFrom: "TANDEM_ADAPTER"})

@@ -64,7 +64,7 @@ func TestOpenErrors(t *testing.T) {
 		{"no adapter", fake(), Config{}, pass.ErrNoDevice, "gpu: open: drivertest: no adapter: the list of this provider is empty: no device"},
 		{"software only", fake(renamed(lvp, "llvmpipe")), Config{}, pass.ErrNoDevice,
 			"gpu: open: no adapter that may be taken: 0: llvmpipe (software, vulkan, 10005:0000): computes on the CPU; " +
-				"software adapters are only taken when asked for: set Software, or name it"},
+				"software adapters are only taken when asked for: name it, or set Config.Software or TANDEM_SOFTWARE"},
 		{"API that nothing has", fake(intel), Config{API: "metal"}, pass.ErrNoDevice,
 			`gpu: open: no adapter that may be taken: 0: Intel(R) UHD Graphics 770 (integrated, vulkan, 8086:4680): vulkan: API is "metal"`},
 		{"named through an API it lacks", fake(nvidia, through(intel, driver.D3D12)), Config{Adapter: "nvidia", API: "d3d12"}, pass.ErrNoDevice,

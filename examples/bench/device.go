@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-gpu/tandem"
-	"github.com/tandem-gpu/tandem/gpu"
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/cpu"
 )
@@ -27,23 +26,17 @@ type target struct {
 func openTarget(ctx context.Context, name string, opt options) (*target, error) {
 	t := &target{name: name, math: opt.math, time: opt.time}
 	t.open = func(ctx context.Context) (pass.Device, error) {
-		if threads, ok, err := cpuThreads(name, opt.threads); ok || err != nil {
-			if err != nil {
-				return nil, err
-			}
+		if threads, ok, err := cpuThreads(name, opt.threads); err != nil {
+			return nil, err
+		} else if ok {
 			return cpu.Open(cpu.Config{Threads: threads})
 		}
-		switch name {
-		case "cuda", "gpu", "software":
-			return tandem.Open(ctx, name)
-		}
-		return gpu.Open(ctx, gpu.Config{Adapter: name})
+		return device.Open(ctx, name)
 	}
 	start := time.Now()
 	dev, err := t.open(ctx)
 	if err != nil {
-		reason := strings.TrimPrefix(oneLine(err), "tandem: no device: "+name+": ")
-		return nil, fmt.Errorf("device %s: %s", name, reason)
+		return nil, fmt.Errorf("device %s: %s", name, device.Reason(err, name))
 	}
 	t.opened = time.Since(start)
 	t.dev = dev
@@ -61,7 +54,7 @@ func cpuThreads(name string, otherwise int) (threads int, ok bool, err error) {
 		return 0, false, nil
 	}
 	if threads, err = strconv.Atoi(text); err != nil || threads < 1 {
-		return 0, true, fmt.Errorf("want cpu:N with a number of threads of at least 1: %w", pass.ErrInvalid)
+		return 0, true, fmt.Errorf("want cpu:N with a number of threads of at least 1, given %q", name)
 	}
 	return threads, true, nil
 }

@@ -15,9 +15,9 @@ const usage = `Measures what a device does, and how fast.
 
 usage: bench --device NAME [flags]
 
-  --device NAME    cuda, gpu, software (a GPU API on the CPU), cpu, cpu:N (with N threads),
-                   or a GPU adapter by its number or (a part of) its name, as examples/probe
-                   lists them
+  --device NAME    cuda, cuda:N (the GPU with that number, UUID or name), gpu, software (a
+                   GPU API on the CPU), cpu, cpu:N (with N threads), or a GPU adapter by its
+                   number or (a part of) its name, as examples/probe lists them
   --compare NAME   measure a second device in turn with the first, and print the ratio
   --threads N      threads of the device cpu (0, the default: GOMAXPROCS)
   --run REGEXP     only the cases whose name has a match; the largest networks are measured
@@ -96,6 +96,11 @@ func parse(args []string) (options, error) {
 		return opt, errors.New("--threads: want the device cpu")
 	case opt.device == "" && !opt.list:
 		return opt, errors.New("--device: want the name of a device, given none")
+	}
+	for flag, name := range map[string]string{"--device": opt.device, "--compare": opt.compare} {
+		if _, _, err := cpuThreads(name, 0); err != nil {
+			return opt, fmt.Errorf("%s: %w", flag, err)
+		}
 	}
 	return opt, nil
 }

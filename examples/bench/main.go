@@ -17,7 +17,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
+
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 )
 
 // The exit codes; usage lists them.
@@ -44,10 +45,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitGood
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "bench: %s; see bench --help\n", oneLine(err))
+		fmt.Fprintf(stderr, "bench: %s; see bench --help\n", device.Line(err))
 		return exitUsage
 	}
 	chosen := opt.choose(groups())
+	if len(chosen) == 0 {
+		fmt.Fprintf(stderr, "bench: --run: no case matches %q; see bench --help\n", opt.run)
+		return exitUsage
+	}
 	if opt.list {
 		for _, c := range chosen {
 			fmt.Fprintln(stdout, c.name)
@@ -62,12 +67,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench: interrupted")
 		return exitInterrupted
 	}
-	fmt.Fprintf(stderr, "bench: %s\n", oneLine(err))
+	fmt.Fprintf(stderr, "bench: %s\n", device.Line(err))
 	return exitFailed
-}
-
-// oneLine returns the text of an error without line breaks, which joined errors have.
-func oneLine(err error) string {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
-	return strings.Join(lines, "; ")
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -181,17 +180,12 @@ func number(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// writeJSON writes everything to a file.
-func (r *report) writeJSON(path string) error {
-	text, err := json.MarshalIndent(struct {
+// writeJSON writes everything.
+func (r *report) writeJSON(w io.Writer) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(struct {
 		*report
 		Results []result `json:"results"`
-	}{r, r.results}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("--json: %w", err)
-	}
-	if err := os.WriteFile(path, append(text, '\n'), 0o666); err != nil {
-		return fmt.Errorf("--json: %w", err)
-	}
-	return nil
+	}{r, r.results})
 }

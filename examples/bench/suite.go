@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-gpu/tandem/examples/internal/atomicfile"
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -73,9 +75,6 @@ type ready struct {
 // benchmark measures the chosen cases and prints what it finds. Cases that fail do not
 // keep others from being measured.
 func benchmark(ctx context.Context, opt options, chosen []benchmarkCase, stdout io.Writer) (err error) {
-	if len(chosen) == 0 {
-		return fmt.Errorf("--run: no case matches %q", opt.run)
-	}
 	var targets []*target
 	defer func() {
 		for _, t := range targets {
@@ -91,6 +90,13 @@ func benchmark(ctx context.Context, opt options, chosen []benchmarkCase, stdout 
 			return err
 		}
 		targets = append(targets, t)
+	}
+	var file *atomicfile.File
+	if opt.json != "" { // before hours of measuring
+		if file, err = atomicfile.Create(opt.json); err != nil {
+			return fmt.Errorf("--json: %w", err)
+		}
+		defer file.Discard()
 	}
 	r := newReport(opt, targets, stdout)
 	r.header()
@@ -113,9 +119,12 @@ func benchmark(ctx context.Context, opt options, chosen []benchmarkCase, stdout 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if opt.json != "" {
-		if err := r.writeJSON(opt.json); err != nil {
-			return err
+	if file != nil {
+		if err := r.writeJSON(file); err != nil {
+			return fmt.Errorf("--json: %w", err)
+		}
+		if err := file.Commit(); err != nil {
+			return fmt.Errorf("--json: %w", err)
 		}
 	}
 	if r.writeErr != nil {
@@ -153,7 +162,7 @@ func measureOn(ctx context.Context, c benchmarkCase, targets []*target, limit ti
 	samples := make([]samples, len(targets))
 	readies := make([]*ready, len(targets))
 	fail := func(i int, err error) {
-		results[i] = result{Name: c.name, Shape: c.shape, Device: targets[i].name, Error: oneLine(err)}
+		results[i] = result{Name: c.name, Shape: c.shape, Device: targets[i].name, Error: device.Line(err)}
 	}
 	set, err := c.make()
 	for i, t := range targets {

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("--timeout: want a time above 0, given %v", *timeout)
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "probe: %v\n\n%s", err, usage)
+		fmt.Fprintf(stderr, "probe: %v; see probe --help\n", err)
 		return exitUsage
 	}
 	code := exitOK

@@ -219,7 +219,7 @@ func TestCommandLine(t *testing.T) {
 		errs string
 	}{
 		{[]string{"--help"}, exitOK, "usage: probe", ""},
-		{[]string{"--nonsense"}, exitUsage, "", "nonsense"},
+		{[]string{"--nonsense"}, exitUsage, "", "nonsense; see probe --help\n"},
 		{[]string{"more"}, exitUsage, "", `unexpected argument "more"`},
 		{[]string{"--timeout", "0s"}, exitUsage, "", "--timeout: want a time above 0"},
 		{[]string{"--device", "cuda"}, exitFailed, "cuda", ""},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tandem-gpu/tandem"
 	"github.com/tandem-gpu/tandem/cuda"
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/gpu"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -137,13 +138,13 @@ func (s source) report(ctx context.Context) Device {
 	start := time.Now()
 	dev, err := s.open(ctx)
 	if err != nil {
-		d.Reason = err.Error()
+		d.Reason = device.Line(err)
 		return d
 	}
 	d.Usable, d.OpenMS = true, milliseconds(time.Since(start))
 	d.take(dev.Info())
 	if err := dev.Close(); err != nil {
-		d.Usable, d.Reason = false, err.Error()
+		d.Usable, d.Reason = false, device.Line(err)
 	}
 	return d
 }

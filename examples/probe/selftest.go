@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/tandem-gpu/tandem"
-	"github.com/tandem-gpu/tandem/cuda"
-	"github.com/tandem-gpu/tandem/gpu"
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -29,23 +26,11 @@ func check(ctx context.Context, name string, timeout time.Duration) *Result {
 	opening, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	start := time.Now()
-	dev, err := openNamed(opening, name)
+	dev, err := device.Open(opening, name)
 	if err != nil {
-		return &Result{Wanted: name, Failure: err.Error()}
+		return &Result{Wanted: name, Failure: device.Line(err)}
 	}
 	return checkDevice(ctx, name, dev, time.Since(start))
-}
-
-// openNamed opens a backend's device, a GPU of cuda or a GPU adapter.
-func openNamed(ctx context.Context, name string) (pass.Device, error) {
-	switch name {
-	case "cuda", "gpu", "software", "cpu":
-		return tandem.Open(ctx, name)
-	}
-	if device, ok := strings.CutPrefix(name, "cuda:"); ok {
-		return cuda.Open(ctx, cuda.Config{Device: device})
-	}
-	return gpu.Open(ctx, gpu.Config{Adapter: name})
 }
 
 // checkDevice lets an open device compute, and closes it.
@@ -57,7 +42,7 @@ func checkDevice(ctx context.Context, name string, dev pass.Device, opened time.
 	first, again, err := selfTest(ctx, dev)
 	r.FirstMS, r.AgainMS = milliseconds(first), milliseconds(again)
 	if err = errors.Join(err, dev.Close()); err != nil {
-		r.Failure = err.Error()
+		r.Failure = device.Line(err)
 	}
 	r.Passed = err == nil
 	return r

@@ -29,7 +29,7 @@ func (t *text) table(rows [][]string) {
 	w := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = cmp.Or(strings.ReplaceAll(cell, "\n", "; "), "-") // joined errors have lines
+			row[i] = cmp.Or(cell, "-")
 		}
 		fmt.Fprintf(w, "  %s\n", strings.Join(row, "\t"))
 	}

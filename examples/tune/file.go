@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/tandem-gpu/tandem/cuda"
 )
@@ -35,22 +34,4 @@ func earlier(path string, k cuda.TuneKey, force bool) ([]cuda.TunePin, error) {
 		return nil, fmt.Errorf("--out: %s is no tune file (%w); --force overwrites it", path, err)
 	}
 	return nil, fmt.Errorf("--out: %s was made for %+v, this is %+v; --force overwrites it", path, file.Key, k)
-}
-
-// write writes a tune file, whole or not at all.
-func write(path string, f cuda.TuneFile) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("--out: %w", err)
-		}
-	}()
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	if err := errors.Join(cuda.WriteTuneFile(tmp, f), tmp.Chmod(0o644), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
 }

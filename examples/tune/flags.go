@@ -30,9 +30,9 @@ usage: tune --device NAME --out FILE [flags]
                    default)
 
 Printed are the ways at each boundary, the rule's choice first: the median time of one op,
-and the largest error of a sample against float64. A way is pinned if it takes at least
-3 % less than the one that would be taken without the file, and without that of TANDEM_CUDA_TUNE. Ways that take far longer in a first run are not
-measured further.
+and the largest error of a sample against float64. A way is pinned if it takes at least 3 %
+less than the one that would be taken without the file, and without that of
+TANDEM_CUDA_TUNE. Ways that take far longer in a first run are not measured further.
 
 exit code
   0    everything was measured, and the file is written

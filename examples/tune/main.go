@@ -16,9 +16,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 
 	"github.com/tandem-gpu/tandem/cuda"
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -78,18 +78,12 @@ func (p program) run(ctx context.Context, args []string) int {
 	case err == nil:
 		return exitGood
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(p.stderr, "tune: %s; see tune --help\n", oneLine(err))
+		fmt.Fprintf(p.stderr, "tune: %s; see tune --help\n", device.Line(err))
 		return exitUsage
 	case ctx.Err() != nil:
 		fmt.Fprintln(p.stderr, "tune: interrupted")
 		return exitInterrupted
 	}
-	fmt.Fprintf(p.stderr, "tune: %s\n", oneLine(err))
+	fmt.Fprintf(p.stderr, "tune: %s\n", device.Line(err))
 	return exitFailed
-}
-
-// oneLine returns the text of an error without line breaks, which joined errors have.
-func oneLine(err error) string {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
-	return strings.Join(lines, "; ")
 }

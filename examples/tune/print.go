@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tandem-gpu/tandem/cuda"
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 )
 
 // header says what is measured.
@@ -32,7 +33,7 @@ func (t *tuner) print(q question, all []candidate, pinned string) {
 	for i := range all {
 		c := &all[i]
 		if c.err != nil {
-			t.printf("  %-32s not taken: %s\n", c.way, oneLine(c.err))
+			t.printf("  %-32s not taken: %s\n", c.way, device.Line(c.err))
 			continue
 		}
 		var notes []string
@@ -71,8 +72,11 @@ func (t *tuner) finish(kept []cuda.TunePin) error {
 	if t.opt.dry {
 		t.printf("nothing written: --dry-run\n")
 	} else {
-		if err := write(t.opt.out, cuda.TuneFile{Key: t.ways.TuneKey(), Pins: pins}); err != nil {
-			return err
+		if err := cuda.WriteTuneFile(t.file, cuda.TuneFile{Key: t.ways.TuneKey(), Pins: pins}); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		if err := t.file.Commit(); err != nil {
+			return fmt.Errorf("--out: %w", err)
 		}
 		t.printf("written: %s\n", t.opt.out)
 	}

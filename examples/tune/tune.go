@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tandem-gpu/tandem/cuda"
+	"github.com/tandem-gpu/tandem/examples/internal/atomicfile"
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -19,6 +21,7 @@ type tuner struct {
 	opt  options
 	dev  pass.Device
 	ways cuda.Tunable // the device again
+	file *atomicfile.File
 
 	seen     map[string]bool // boundaries that were met
 	measured map[string]bool // those of them whose ways were measured
@@ -50,7 +53,14 @@ func (p program) tune(ctx context.Context, opt options) (err error) {
 	if err != nil {
 		return err
 	}
-	t := &tuner{program: p, opt: opt, dev: dev, ways: ways, seen: map[string]bool{}, measured: map[string]bool{}, pins: map[string]cuda.TunePin{}}
+	var file *atomicfile.File
+	if !opt.dry { // before hours of measuring
+		if file, err = atomicfile.Create(opt.out); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		defer file.Discard()
+	}
+	t := &tuner{program: p, opt: opt, dev: dev, ways: ways, file: file, seen: map[string]bool{}, measured: map[string]bool{}, pins: map[string]cuda.TunePin{}}
 	t.header()
 	start := time.Now()
 	jobs, stop := readied(chosen)
@@ -80,7 +90,7 @@ func (p program) tune(ctx context.Context, opt options) (err error) {
 // fail notes that something could not be measured; the rest is measured all the same.
 func (t *tuner) fail(what string, err error) {
 	t.failed = append(t.failed, what)
-	t.printf("\n%s: failed: %s\n", what, oneLine(err))
+	t.printf("\n%s: failed: %s\n", what, device.Line(err))
 }
 
 // A question is a boundary that an op leads to.

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/tandem-gpu/tandem"
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -28,9 +29,9 @@ type machine struct {
 
 var thisMachine = machine{tandem.Open, tandem.Devices}
 
-// openDevice opens the device that is wanted. If the program chose it, about says which
-// it is and why it is not another.
-func (m machine) openDevice(ctx context.Context, want string) (dev pass.Device, about string, err error) {
+// openDevice opens the device that is wanted. If the program chose it, the lines of about
+// say which it is and why it is not another.
+func (m machine) openDevice(ctx context.Context, want string) (dev pass.Device, about []string, err error) {
 	switch {
 	case want == "auto":
 		return m.openAny(ctx)
@@ -43,28 +44,27 @@ func (m machine) openDevice(ctx context.Context, want string) (dev pass.Device, 
 		}
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("device %s: %s", want, strings.TrimPrefix(oneLine(err), "tandem: no device: "+want+": "))
+		return nil, nil, fmt.Errorf("device %s: %s", want, device.Reason(err, want))
 	}
-	return dev, "", nil
+	return dev, nil, nil
 }
 
 // openAny opens the first device that works.
-func (m machine) openAny(ctx context.Context) (pass.Device, string, error) {
+func (m machine) openAny(ctx context.Context) (pass.Device, []string, error) {
 	var reasons []string
 	for _, name := range preferred {
 		dev, err := m.open(ctx, name)
 		if err == nil {
 			info := dev.Info()
-			about := fmt.Sprintf("using %s (%s)", info.Backend, info.Name)
-			return dev, strings.Join(append([]string{about}, reasons...), "; "), nil
+			return dev, append(reasons, fmt.Sprintf("using %s (%s)", info.Backend, info.Name)), nil
 		}
 		// A setting that asks for something that does not exist is not passed over.
 		if ctx.Err() != nil || errors.Is(err, pass.ErrInvalid) {
-			return nil, "", err
+			return nil, nil, err
 		}
-		reasons = append(reasons, "not "+strings.TrimPrefix(oneLine(err), "tandem: no device: "))
+		reasons = append(reasons, fmt.Sprintf("not %s: %s", name, device.Reason(err, name)))
 	}
-	return nil, "", fmt.Errorf("%s: %w", strings.Join(reasons, "; "), pass.ErrNoDevice)
+	return nil, nil, fmt.Errorf("%s: %w", strings.Join(reasons, "; "), pass.ErrNoDevice)
 }
 
 // find returns the device of the given index or name in the list.
@@ -113,7 +113,7 @@ func (p *program) listDevices(ctx context.Context) error {
 			}
 		}
 		if !c.Usable {
-			about = append(about, "not usable: "+strings.Join(strings.Fields(c.Reason), " "))
+			about = append(about, "not usable: "+c.Reason)
 		}
 		name := c.Name
 		if name == "" {

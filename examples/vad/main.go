@@ -12,8 +12,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/model/silero"
 )
 
@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitGood
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "vad: %v; see vad --help\n", oneLine(err))
+		fmt.Fprintf(stderr, "vad: %v; see vad --help\n", device.Line(err))
 		return exitUsage
 	}
 	p := &program{opt: opt, machine: thisMachine, stdin: stdin, stdout: stdout, stderr: stderr}
@@ -70,8 +70,10 @@ func (p *program) run(ctx context.Context) error {
 		return err
 	}
 	defer dev.Close()
-	if about != "" && !p.opt.quiet {
-		fmt.Fprintf(p.stderr, "vad: %s\n", about)
+	for _, line := range about {
+		if !p.opt.quiet {
+			fmt.Fprintf(p.stderr, "vad: %s\n", line)
+		}
 	}
 	net, err := silero.Load(ctx, dev, silero.Embedded())
 	if err != nil {
@@ -91,12 +93,6 @@ func (p *program) fail(ctx context.Context, err error) {
 		p.code = exitInterrupted
 		return
 	}
-	fmt.Fprintf(p.stderr, "vad: %s\n", oneLine(err))
+	fmt.Fprintf(p.stderr, "vad: %s\n", device.Line(err))
 	p.code = exitFailed
-}
-
-// oneLine returns the text of an error without line breaks, which joined errors have.
-func oneLine(err error) string {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' })
-	return strings.Join(lines, "; ")
 }

@@ -3,7 +3,6 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -28,15 +27,15 @@ func Open(path string) (Driver, error) {
 	if path != "" {
 		paths = []string{path}
 	}
-	var reasons []error
+	var reasons []string
 	for _, p := range paths {
 		opened, err := openLibrary(p)
 		if err == nil {
 			return bind(foundAt(p), func(name string) uintptr { return findSymbol(opened, name) })
 		}
-		reasons = append(reasons, fmt.Errorf("load %s: %w", p, err))
+		reasons = append(reasons, fmt.Sprintf("load %s: %s", p, strings.TrimPrefix(err.Error(), p+": ")))
 	}
-	return nil, fmt.Errorf("driver: no NVIDIA driver: %w: %w", errors.Join(reasons...), pass.ErrNoDevice)
+	return nil, fmt.Errorf("driver: no NVIDIA driver: %s: %w", strings.Join(reasons, "; "), pass.ErrNoDevice)
 }
 
 // bind finds the entry points and initialises the library.
