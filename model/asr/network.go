@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// Rate is the number of samples in a second.
-const Rate = 16000
+// SampleRate is the number of samples in a second.
+const SampleRate = 16000
 
 // An Encoder makes frames of mel features.
 type Encoder interface {
@@ -116,7 +116,7 @@ func (c Config) check(net Network) (_ Config, window, overlap int, err error) {
 		return fail("batch: want 1 to 1024, given %d", c.Batch)
 	}
 	whole := func(d time.Duration) int {
-		return int(d.Seconds()*Rate) / net.FrameSamples * net.FrameSamples
+		return int(d.Seconds()*SampleRate) / net.FrameSamples * net.FrameSamples
 	}
 	return c, whole(c.Window), whole(c.Overlap), nil
 }

@@ -76,7 +76,7 @@ func New(ctx context.Context, net Network, cfg Config) (*Recogniser, error) {
 
 // FrameDuration returns the time from one frame of the encoder to the next.
 func (r *Recogniser) FrameDuration() time.Duration {
-	return time.Duration(r.net.FrameSamples) * time.Second / Rate
+	return time.Duration(r.net.FrameSamples) * time.Second / SampleRate
 }
 
 // Recognise returns the tokens of audio, mono at 16 kHz, of any length. A sample that is

@@ -82,10 +82,10 @@ func tones(r *rand.Rand, count int, of []int) (samples []float32, ids []int) {
 				bin = k
 			}
 		}
-		hz := float64(bin) * Rate / float64(bank.FFT)
-		samples = append(samples, make([]float32, Rate/10+r.IntN(Rate/4))...)
-		for i := range Rate / 5 {
-			samples = append(samples, float32(0.5*math.Sin(2*math.Pi*hz*float64(i)/Rate)))
+		hz := float64(bin) * SampleRate / float64(bank.FFT)
+		samples = append(samples, make([]float32, SampleRate/10+r.IntN(SampleRate/4))...)
+		for i := range SampleRate / 5 {
+			samples = append(samples, float32(0.5*math.Sin(2*math.Pi*hz*float64(i)/SampleRate)))
 		}
 		ids = append(ids, id)
 	}
@@ -132,7 +132,7 @@ func TestRecognise(t *testing.T) {
 		require.LessOrEqual(t, len(r.recs), 2*len(shares))
 		before := len(r.recs)
 		for n := range 9 {
-			samples := clips[6][:1+n*n*Rate/16]
+			samples := clips[6][:1+n*n*SampleRate/16]
 			_, err := r.Recognise(t.Context(), samples)
 			require.NoError(t, err)
 		}

@@ -91,12 +91,12 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, CTCHead, c.Head)
 	require.Equal(t, 8, c.Batch)
-	require.Equal(t, 30*Rate, window)
-	require.Equal(t, 4*Rate, overlap)
+	require.Equal(t, 30*SampleRate, window)
+	require.Equal(t, 4*SampleRate, overlap)
 	_, window, overlap, err = Config{Window: 1999 * time.Millisecond, Overlap: 990 * time.Millisecond}.check(net)
 	require.NoError(t, err)
 	require.Zero(t, window%640+overlap%640)
-	require.InDelta(t, 1.999*Rate, window, 640)
+	require.InDelta(t, 1.999*SampleRate, window, 640)
 	for _, c := range []Config{
 		{Head: TransducerHead}, {Head: 9}, {Batch: -1}, {Batch: 2000}, {Window: time.Millisecond},
 		{Window: 10 * time.Second, Overlap: 5 * time.Second}, {Window: 10 * time.Second, Overlap: -1}, {Window: 1000 * time.Hour},

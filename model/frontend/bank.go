@@ -37,14 +37,14 @@ func kaldiMel(hz float64) float64      { return 1127 * math.Log(1+hz/700) }
 // Slaney's scale from 0 to half the sampling rate. Each triangle has the area of 1 Hz: its
 // weights are 2/(width in Hz) at the top.
 func slaney(mels, fft int) []float32 {
-	corners := corners(mels, 0, Rate/2, slaneyMel, slaneyFrequency)
+	corners := corners(mels, 0, SampleRate/2, slaneyMel, slaneyFrequency)
 	return triangles(mels, fft, corners, func(i int) float64 { return 2 / (corners[i+2] - corners[i]) })
 }
 
 // htk returns a bank of triangles in frequency of height 1, whose corners are equally far
 // apart on the scale of HTK from 0 to half the sampling rate.
 func htk(mels, fft int) []float32 {
-	return triangles(mels, fft, corners(mels, 0, Rate/2, htkMel, htkFrequency), func(int) float64 { return 1 })
+	return triangles(mels, fft, corners(mels, 0, SampleRate/2, htkMel, htkFrequency), func(int) float64 { return 1 })
 }
 
 // corners returns mels + 2 frequencies, equally far apart on a scale.
@@ -63,7 +63,7 @@ func triangles(mels, fft int, corners []float64, height func(i int) float64) []f
 	bank := make([]float32, mels*bins)
 	for i := range mels {
 		for k := range bins {
-			hz := float64(k) * Rate / float64(fft)
+			hz := float64(k) * SampleRate / float64(fft)
 			up := (hz - corners[i]) / (corners[i+1] - corners[i])
 			down := (corners[i+2] - hz) / (corners[i+2] - corners[i+1])
 			bank[i*bins+k] = float32(max(min(up, down), 0) * height(i))
@@ -77,13 +77,13 @@ func triangles(mels, fft int, corners []float64, height func(i int) float64) []f
 // Kaldi speech recognition toolkit, 2011; its compute-fbank-feats).
 func kaldi(mels, fft int) []float32 {
 	bins := fft/2 + 1
-	low, high := kaldiMel(20), kaldiMel(Rate/2)
+	low, high := kaldiMel(20), kaldiMel(SampleRate/2)
 	step := (high - low) / float64(mels+1)
 	bank := make([]float32, mels*bins)
 	for i := range mels {
 		left := low + float64(i)*step
 		for k := range bins - 1 {
-			mel := kaldiMel(float64(k) * Rate / float64(fft))
+			mel := kaldiMel(float64(k) * SampleRate / float64(fft))
 			bank[i*bins+k] = float32(max(min((mel-left)/step, (left+2*step-mel)/step), 0))
 		}
 	}

@@ -26,7 +26,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	const samples = frontend.Rate
+	const samples = frontend.SampleRate
 	frames := mel.Shape().(pass.MelShape).Frames(samples)
 	var audio pass.Input
 	var features pass.Output

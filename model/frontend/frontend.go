@@ -2,8 +2,8 @@ package frontend
 
 import "github.com/tandem-gpu/tandem/pass"
 
-// Rate is the number of samples in a second.
-const Rate = 16000
+// SampleRate is the number of samples in a second.
+const SampleRate = 16000
 
 // MaxMels is how many bins Whisper and Parakeet have at most.
 const MaxMels = 1024

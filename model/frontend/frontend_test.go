@@ -57,7 +57,7 @@ func TestSlaneyAreas(t *testing.T) {
 	t.Parallel()
 	w := frontend.GE2E()
 	require.Equal(t, 40, w.Mels)
-	const hz = float64(frontend.Rate) / 400 // of a bin
+	const hz = float64(frontend.SampleRate) / 400 // of a bin
 	rows(w, func(m int, row []float32) {
 		if m >= 20 {
 			require.InDelta(t, 1, sum(row)*hz, 0.03, "row %d", m)

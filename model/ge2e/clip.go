@@ -2,9 +2,10 @@ package ge2e
 
 import "math"
 
-// Sizes of audio.
+// SampleRate is the number of samples in a second.
+const SampleRate = 16000
+
 const (
-	SampleRate    = 16000              // samples in a second
 	hop           = 160                // samples from one frame to the next
 	frame         = 400                // samples of a frame, centred
 	windowFrames  = 160                // of a window

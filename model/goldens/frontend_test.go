@@ -19,7 +19,7 @@ func frontEnd(b *bench) goldens.Results {
 	least := 0 // samples that a clip is filled up to
 	switch kind := strings.TrimRight(strings.TrimPrefix(b.Case.Name, "frontend-"), "0123456789"); kind {
 	case "whisper":
-		w, least = frontend.Whisper(config.Mels), 30*frontend.Rate
+		w, least = frontend.Whisper(config.Mels), 30*frontend.SampleRate
 	case "parakeet":
 		w = frontend.Parakeet(config.Mels)
 	case "gigaam":

@@ -87,7 +87,7 @@ func (s *Session) decode(ctx context.Context, opt Options) ([]Decoded, error) {
 	for i, samples := range s.encoded {
 		limits[i] = opt.MaxTokens
 		if limits[i] == 0 {
-			limits[i] = max(1, int(math.Ceil(tokensPerSecond*float64(samples)/Rate)))
+			limits[i] = max(1, int(math.Ceil(tokensPerSecond*float64(samples)/SampleRate)))
 		}
 		limits[i] = min(limits[i], c.Positions)
 		most = max(most, limits[i])

@@ -55,7 +55,7 @@ func TestLimits(t *testing.T) {
 	ctx, dev := t.Context(), openCPU(t)
 	cfg := smallConfig()
 	m := loadSmall(t, dev, cfg)
-	short, long := noise(6, 6400), noise(7, 3*Rate)
+	short, long := noise(6, 6400), noise(7, 3*SampleRate)
 	free, err := m.Generate(ctx, Options{}, short, long)
 	require.NoError(t, err)
 	require.Len(t, free[0].IDs, 3)  // 2.6
@@ -103,13 +103,13 @@ func TestWrongCalls(t *testing.T) {
 	require.ErrorIs(t, err, pass.ErrInvalid)
 	bad := noise(1, 2000)
 	bad[1999] /= 0
-	for _, u := range [][][]float32{{}, {noise(1, 2000), noise(2, 2000)}, {noise(1, MinSamples-1)}, {noise(1, 5*Rate+1)}, {bad}} {
+	for _, u := range [][][]float32{{}, {noise(1, 2000), noise(2, 2000)}, {noise(1, MinSamples-1)}, {noise(1, 5*SampleRate+1)}, {bad}} {
 		err := s.Encode(ctx, u...)
 		require.ErrorIs(t, err, pass.ErrInvalid)
 		require.ErrorContains(t, err, "moonshine: encode: ")
 	}
-	require.NoError(t, s.Encode(ctx, noise(1, 5*Rate)))
-	require.Equal(t, 5*Rate, s.bucket(5*Rate))
+	require.NoError(t, s.Encode(ctx, noise(1, 5*SampleRate)))
+	require.Equal(t, 5*SampleRate, s.bucket(5*SampleRate))
 	_, err = s.Decode(ctx, Options{MaxTokens: -1})
 	require.ErrorIs(t, err, pass.ErrInvalid)
 	for _, ids := range [][][]int{{}, {{1}, {2}}, {{50}}, {{-1}}, {{}}, {make([]int, 31)}} {
@@ -135,9 +135,9 @@ func TestWrongCalls(t *testing.T) {
 
 func TestSteps(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, [3]int{2749, 915, 457}, steps(11*Rate))
+	require.Equal(t, [3]int{2749, 915, 457}, steps(11*SampleRate))
 	require.Equal(t, [3]int{13, 3, 1}, steps(MinSamples))
 	require.Equal(t, 0, steps(MinSamples - 1)[2])
 	require.Equal(t, [3]int{}, steps(0))
-	require.LessOrEqual(t, steps(128 * Rate)[2], maxFrames)
+	require.LessOrEqual(t, steps(128 * SampleRate)[2], maxFrames)
 }

@@ -46,7 +46,7 @@ type decoderLayer struct {
 var stem = [...]struct{ kernel, stride int }{{127, 64}, {7, 3}, {3, 2}}
 
 // maxFrames bounds the encoder's frames: those of 128 s.
-const maxFrames = 128 * 16000 / 384
+const maxFrames = 128 * SampleRate / 384
 
 // maxIdle is the number of sessions that are kept for later calls of Generate.
 const maxIdle = 2

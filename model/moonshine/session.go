@@ -10,8 +10,8 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// Rate is the number of samples in a second.
-const Rate = 16000
+// SampleRate is the number of samples in a second.
+const SampleRate = 16000
 
 // A SessionConfig configures a session. The zero value is good.
 type SessionConfig struct {
@@ -92,7 +92,7 @@ func (s *Session) alloc() error {
 		if s.caches[i].self, err = s.session.NewCache(g); err != nil {
 			return err
 		}
-		g.Capacity = steps(s.bucket(s.cfg.Seconds * Rate))[len(stem)-1]
+		g.Capacity = steps(s.bucket(s.cfg.Seconds * SampleRate))[len(stem)-1]
 		if s.caches[i].cross, err = s.session.NewCache(g); err != nil {
 			return err
 		}
@@ -113,11 +113,11 @@ func (s *Session) alloc() error {
 // bucket returns how many samples an utterance of so many is filled up to.
 func (s *Session) bucket(samples int) int {
 	for _, n := range seconds {
-		if samples <= n*Rate {
-			return min(n, s.cfg.Seconds) * Rate
+		if samples <= n*SampleRate {
+			return min(n, s.cfg.Seconds) * SampleRate
 		}
 	}
-	return s.cfg.Seconds * Rate
+	return s.cfg.Seconds * SampleRate
 }
 
 // Batch returns how many utterances the session takes at a time.
@@ -135,7 +135,7 @@ func (s *Session) Encode(ctx context.Context, utterances ...[]float32) error {
 	}
 	longest := 0
 	for b, u := range utterances {
-		if most := s.cfg.Seconds * Rate; len(u) < MinSamples || len(u) > most {
+		if most := s.cfg.Seconds * SampleRate; len(u) < MinSamples || len(u) > most {
 			return fmt.Errorf("moonshine: encode: utterance %d: want %d to %d samples, given %d: %w", b, MinSamples, most, len(u), pass.ErrInvalid)
 		}
 		if i := slices.IndexFunc(u, func(v float32) bool { return v-v != 0 }); i >= 0 {
@@ -191,7 +191,7 @@ func (s *Session) encoder(ctx context.Context, samples int) (*encodeRecording, e
 	}
 	m, batch := s.model, s.cfg.Batch
 	r := &encodeRecording{}
-	opt := pass.RecordOptions{Label: fmt.Sprintf("moonshine encoder of %d s", samples/Rate), Math: s.cfg.Math}
+	opt := pass.RecordOptions{Label: fmt.Sprintf("moonshine encoder of %d s", samples/SampleRate), Math: s.cfg.Math}
 	rec, err := s.session.Record(ctx, opt, func(p pass.Pass) {
 		r.in = p.Input(pass.F32, batch*samples)
 		r.lengths = p.Input(pass.U32, (len(stem)+1)*batch)

@@ -40,7 +40,7 @@ func (s *Session) Transcribe(ctx context.Context, samples []float32, opt Options
 	var r Result
 	var pieces [][]float32
 	for first := 0; len(samples)-first >= MinSamples; {
-		end := first + cut(samples[first:], s.cfg.Seconds*Rate)
+		end := first + cut(samples[first:], s.cfg.Seconds*SampleRate)
 		pieces = append(pieces, samples[first:end])
 		r.Utterances = append(r.Utterances, Utterance{First: first, End: end})
 		first = end
@@ -61,8 +61,8 @@ func (s *Session) Transcribe(ctx context.Context, samples []float32, opt Options
 }
 
 const (
-	pause = 3 * Rate / 10 // a cut lies in the quietest 300 ms
-	grain = Rate / 100    // and there in the quietest 10 ms
+	pause = 3 * SampleRate / 10 // a cut lies in the quietest 300 ms
+	grain = SampleRate / 100    // and there in the quietest 10 ms
 )
 
 // cut returns how many samples the first piece of so many at most has.

@@ -9,26 +9,26 @@ import (
 // Long audio is cut in its pauses.
 func TestCut(t *testing.T) {
 	t.Parallel()
-	audio := noise(1, 20*Rate)
-	clear(audio[3*Rate : 3*Rate+Rate/2])   // too early, for pieces of 8 s
-	clear(audio[6*Rate : 6*Rate+Rate/2])   // found
-	clear(audio[9*Rate : 9*Rate+Rate/100]) // too short
-	require.Equal(t, 5000, cut(audio[:5000], 8*Rate))
-	require.Equal(t, 8*Rate, cut(audio[:8*Rate], 8*Rate))
-	at := cut(audio, 8*Rate)
-	require.Greater(t, at, 6*Rate+Rate/5)
-	require.Less(t, at, 6*Rate+Rate/2)
+	audio := noise(1, 20*SampleRate)
+	clear(audio[3*SampleRate : 3*SampleRate+SampleRate/2])   // too early, for pieces of 8 s
+	clear(audio[6*SampleRate : 6*SampleRate+SampleRate/2])   // found
+	clear(audio[9*SampleRate : 9*SampleRate+SampleRate/100]) // too short
+	require.Equal(t, 5000, cut(audio[:5000], 8*SampleRate))
+	require.Equal(t, 8*SampleRate, cut(audio[:8*SampleRate], 8*SampleRate))
+	at := cut(audio, 8*SampleRate)
+	require.Greater(t, at, 6*SampleRate+SampleRate/5)
+	require.Less(t, at, 6*SampleRate+SampleRate/2)
 	// What is left is long enough to be an utterance.
-	loud := make([]float32, 2*Rate+1)
+	loud := make([]float32, 2*SampleRate+1)
 	for i := range loud {
 		loud[i] = float32(len(loud) - i)
 	}
-	at = cut(loud, 2*Rate)
-	require.LessOrEqual(t, at, 2*Rate+1-MinSamples)
-	require.Greater(t, at, 2*Rate-2*MinSamples)
-	for n := 1; n < 4*Rate; n += 777 {
-		at := cut(loud[:min(n, len(loud))], Rate)
-		require.LessOrEqual(t, at, Rate)
+	at = cut(loud, 2*SampleRate)
+	require.LessOrEqual(t, at, 2*SampleRate+1-MinSamples)
+	require.Greater(t, at, 2*SampleRate-2*MinSamples)
+	for n := 1; n < 4*SampleRate; n += 777 {
+		at := cut(loud[:min(n, len(loud))], SampleRate)
+		require.LessOrEqual(t, at, SampleRate)
 		require.Positive(t, at)
 	}
 }
@@ -45,7 +45,7 @@ func TestTranscribe(t *testing.T) {
 	s, err := m.NewSession(SessionConfig{Batch: 2, Seconds: 1})
 	require.NoError(t, err)
 	defer s.Close()
-	audio := noise(3, 5*Rate/2)
+	audio := noise(3, 5*SampleRate/2)
 	got, err := s.Transcribe(t.Context(), audio, Options{})
 	require.NoError(t, err)
 	require.Greater(t, len(got.Utterances), 2)

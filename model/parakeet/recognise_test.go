@@ -107,9 +107,9 @@ func recogniseClips(t *testing.T, net *Net, speech []float32) {
 
 	long, err := r.Recognise(t.Context(), speech)
 	require.NoError(t, err)
-	first := alone(t, net, speech[:3*asr.Rate/1280*1280])
+	first := alone(t, net, speech[:3*asr.SampleRate/1280*1280])
 	for i, token := range first { // the seam is not before 2.25 s
-		if (token.Frame+1)*1280 > 9*asr.Rate/4 {
+		if (token.Frame+1)*1280 > 9*asr.SampleRate/4 {
 			break
 		}
 		require.Equal(t, token, long[i])

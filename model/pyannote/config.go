@@ -49,7 +49,9 @@ const (
 	SampleRate = 16000 // samples in a second
 	FrameStep  = 270   // samples from one frame to the next
 	FrameField = 991   // samples that the convolutions see for a frame
+)
 
+const (
 	filters  = 80  // of the first convolution, half of them cosines
 	taps     = 251 // of a filter
 	stride   = 10

@@ -13,8 +13,9 @@ type DecoderConfig struct {
 	Frames int // frames of an item at most
 	Math   pass.Math
 	// Trace, if not nil, is called after each step with what it computed for all items, in
-	// slices that the next step uses again, by name: "hidden" [Items][Hidden], the predictor's output, "predictor"
-	// [Items][Joint], its projection, and "logits" [Items][classes and durations].
+	// slices that the next step uses again, by name: "hidden" [Items][Hidden], the
+	// predictor's output, "predictor" [Items][Joint], its projection, and "logits"
+	// [Items][classes and durations].
 	Trace func(name string, values []float32)
 }
 

@@ -10,11 +10,12 @@ import (
 // SampleRate is the number of samples in a second.
 const SampleRate = 16000
 
+// MaxFrames is the most frames of a window, 60 s: longer audio is cut.
+const MaxFrames = 6000
+
 const (
 	hop   = 160 // samples from one frame to the next
 	frame = 400 // samples of a frame
-	// MaxFrames is the most frames of a window, 60 s: longer audio is cut.
-	MaxFrames = 6000
 )
 
 // A Window is a piece of audio, and what to take of it.

@@ -9,6 +9,9 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
+// SampleRate is the number of samples in a second.
+const SampleRate = 16000
+
 // A Config is the geometry of a model, and the meaning of its special tokens.
 type Config struct {
 	Mels           int // 80, or 128 from large-v3 on

@@ -98,10 +98,10 @@ func (r *Result) add(w Window, c Config, samples int) int {
 	if len(w.Segments) > 0 {
 		var end time.Duration
 		if used, end = c.complete(w.IDs); end == 0 {
-			end = time.Duration(samples) * time.Second / 16000
+			end = time.Duration(samples) * time.Second / SampleRate
 		}
 		text = ""
-		from := time.Duration(w.First) * time.Second / 16000
+		from := time.Duration(w.First) * time.Second / SampleRate
 		for _, s := range w.Segments {
 			if s.Start >= end {
 				break // it is decoded again with the next window
