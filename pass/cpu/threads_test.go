@@ -69,11 +69,11 @@ func TestReplayOfAllOpsAllocatesNothing(t *testing.T) {
 	rec, err := ses.Record(t.Context(), pass.RecordOptions{}, func(p pass.Pass) { p.Do(ops...) })
 	require.NoError(t, err)
 	defer rec.Close()
-	require.Zero(t, testing.AllocsPerRun(10, func() {
+	requireNoAllocs(t, 10, func() {
 		run, err := rec.Run(t.Context())
 		require.NoError(t, err)
 		run.Close()
-	}))
+	})
 }
 
 // Long ops are cut in pieces, also where their parts are not ops of their own.

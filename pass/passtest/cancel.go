@@ -3,6 +3,7 @@ package passtest
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,36 +45,14 @@ func cancelQueued(t testing.TB, s *suite) {
 	a := newAdder(t, ses, one(t, dev), 16)
 	first, err := a.rec.Run(background, a.bind(1))
 	ok(t, err, "first replay")
-	long := newLabour(t, dev, ses, 64, nil)
-	for attempt := 1; ; attempt *= 4 {
+	for attempt := 4; ; attempt *= 4 {
 		began := time.Now()
-		var before []pass.Run
-		for range attempt {
-			run, err := long.rec.Start(background, long.bind())
-			ok(t, err, "start")
-			before = append(before, run)
-		}
-		ctx, cancel := context.WithCancel(background)
-		second, err := a.rec.Start(ctx, a.bind(2))
-		ok(t, err, "second replay")
-		cancel()
-		err = second.Wait(background)
-		for _, run := range before {
-			ok(t, run.Wait(background), "what ran before")
-			run.Close()
-		}
-		if err != nil {
-			fails(t, "wait for the second replay", err, context.Canceled)
-			got := make([]float32, a.n)
-			if err := second.ReadF32(a.out, got); err == nil {
-				t.Errorf("the replay that was cancelled can be read: got %v; the first replay returned %v", got, a.sum(1))
-			}
+		if cancelBehind(t, dev, ses, a, attempt) {
 			break
 		}
 		if spent := time.Since(began); spent > s.patience {
 			t.Fatalf("a run that was cancelled %v before its turn was not dropped", spent)
 		}
-		second.Close()
 		a.reset(t, ses)
 	}
 	a.wants(t, "first replay", first, 1)
@@ -81,31 +60,68 @@ func cancelQueued(t testing.TB, s *suite) {
 	a.add(t, "after the cancelled replay", 3, 3)
 }
 
-// cancelMiddle cancels a run while it works: the parts that have not begun are dropped.
-// How long it must be for that depends on the device, so it is made longer until one is
-// interrupted.
+// cancelBehind cancels a replay that is behind a number of long runs and reports whether
+// it was dropped. The first of those waits at its first report until that is done: so the
+// replay's turn does not come before, however long this goroutine stands still.
+func cancelBehind(t testing.TB, dev pass.Device, ses pass.Session, a *adder, runs int) (dropped bool) {
+	cancelled := make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(cancelled) })
+	defer goOn()
+	long := newLabour(t, dev, ses, 64, func(float64) { <-cancelled })
+	var before []pass.Run
+	for range runs {
+		run, err := long.rec.Start(background, long.bind())
+		ok(t, err, "start")
+		before = append(before, run)
+	}
+	ctx, cancel := context.WithCancel(background)
+	second, err := a.rec.Start(ctx, a.bind(2))
+	cancel()
+	ok(t, err, "second replay")
+	goOn()
+	err = second.Wait(background)
+	for _, run := range before {
+		ok(t, run.Wait(background), "what ran before")
+		run.Close()
+	}
+	ok(t, long.rec.Close(), "close")
+	if err == nil {
+		second.Close()
+		return false
+	}
+	fails(t, "wait for the second replay", err, context.Canceled)
+	got := make([]float32, a.n)
+	if err := second.ReadF32(a.out, got); err == nil {
+		t.Errorf("the replay that was cancelled can be read: got %v; the first replay returned %v", got, a.sum(1))
+	}
+	return true
+}
+
+// cancelMiddle cancels a run at its first report of progress: the parts that have not
+// begun are dropped. How long a run must be to have such parts depends on the device, so
+// it is made longer until one is interrupted, or cancelled so early that it had to be.
 func cancelMiddle(t testing.TB, s *suite) {
+	const early = 0.25 // as much again may be under way by then
 	dev, ses := s.session(t)
-	interrupted, spent := false, time.Duration(0)
-	for steps := 256; !interrupted && spent < s.patience; steps *= 4 {
-		began := make(chan struct{}, 1)
-		l := newLabour(t, dev, ses, steps, func(float64) {
+	interrupted, done := false, 1.0
+	for steps := 256; !interrupted && done > early && steps <= 1<<22; steps *= 4 {
+		ctx, cancel := context.WithCancel(background)
+		defer cancel()
+		reports := make(chan float64, 1)
+		l := newLabour(t, dev, ses, steps, func(done float64) {
 			select {
-			case began <- struct{}{}:
+			case reports <- done:
 			default:
 			}
+			cancel()
 		})
-		ctx, cancel := context.WithCancel(background)
-		start := time.Now()
 		run, err := l.rec.Start(ctx, l.bind())
 		ok(t, err, "start")
-		select { // the first report of progress, if it comes before the end
-		case <-began:
-		case <-time.After(50 * time.Millisecond):
-		}
-		cancel()
 		within(t, "wait for a cancelled run", func() { err = run.Wait(background) })
-		spent = time.Since(start)
+		select {
+		case done = <-reports:
+		default:
+		}
 		if err != nil {
 			interrupted = true
 			fails(t, "wait", err, context.Canceled)
@@ -116,7 +132,7 @@ func cancelMiddle(t testing.TB, s *suite) {
 		ok(t, l.rec.Close(), "close")
 	}
 	if !interrupted {
-		t.Errorf("a run of %v was not interrupted", spent)
+		t.Errorf("a run that was cancelled when %.0f %% of it was done was not interrupted", 100*done)
 	}
 	l := newLabour(t, dev, ses, 4, nil)
 	var results [2][]float32

@@ -31,9 +31,13 @@ func replayAllocates(t testing.TB, s *suite) {
 	for range 5 {
 		replay()
 	}
-	if n := testing.AllocsPerRun(50, replay); n > s.Allocs {
-		t.Errorf("a replay allocates %v times, want at most %v", n, s.Allocs)
+	n := 0.0
+	for range 5 { // the runtime allocates now and then, too
+		if n = testing.AllocsPerRun(50, replay); n <= s.Allocs {
+			return
+		}
 	}
+	t.Errorf("a replay allocates %v times, want at most %v", n, s.Allocs)
 }
 
 // leaks: when devices are closed, no goroutine of theirs is left.
@@ -54,11 +58,14 @@ func leaks(t testing.TB, s *suite) {
 		use()
 	}
 	after := 0
-	for range 100 { // goroutines end soon after what they were waited for
+	// Goroutines end soon after what they were waited for.
+	for until := time.Now().Add(6 * s.patience); ; time.Sleep(20 * time.Millisecond) {
 		if after = runtime.NumGoroutine(); after <= before+s.Goroutines {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
+		if time.Now().After(until) {
+			break
+		}
 	}
 	stacks := make([]byte, 64<<10)
 	t.Errorf("%d goroutines before, %d after five devices were closed:\n%s", before, after, stacks[:runtime.Stack(stacks, true)])
