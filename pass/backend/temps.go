@@ -16,7 +16,7 @@ func (t Temp) overlaps(u Temp) bool { return t.First <= u.Last && u.First <= t.L
 // offset that is free: the greedy order that comes close to the largest set alive.
 func (p *Plan) Pack(align int) (offsets []int, length int) {
 	offsets = make([]int, len(p.Temps))
-	placed := timeline{temps: p.Temps, at: make([][]int, len(p.Steps)/epoch+1)}
+	placed := p.timeline()
 	var beside []int
 	for _, i := range p.bySize() {
 		t := p.Temps[i]
@@ -59,6 +59,10 @@ func (l *timeline) epochs(t Temp) (first, last int) {
 	return min(max(t.First, 0)/epoch, most), min(max(t.Last, 0)/epoch, most)
 }
 
+func (p *Plan) timeline() timeline {
+	return timeline{temps: p.Temps, at: make([][]int, len(p.Steps)/epoch+1)}
+}
+
 func (l *timeline) add(i int) {
 	first, last := l.epochs(l.temps[i])
 	for e := first; e <= last; e++ {
@@ -89,23 +93,26 @@ func (l *timeline) beside(t Temp, to []int) []int {
 // Large ones choose first, so that a buffer is as large as its first user.
 func (p *Plan) Colour() (colours, lengths []int) {
 	colours = make([]int, len(p.Temps))
-	var users [][]int
+	placed := p.timeline()
+	var beside, taken []int // taken: for each buffer the last that could not have it
 	for _, i := range p.bySize() {
 		t := p.Temps[i]
 		if t.Len == 0 {
 			colours[i] = -1
 			continue
 		}
-		colour := slices.IndexFunc(users, func(others []int) bool {
-			return !slices.ContainsFunc(others, func(j int) bool { return t.overlaps(p.Temps[j]) })
-		})
+		beside = placed.beside(t, beside[:0])
+		for _, j := range beside {
+			taken[colours[j]] = i
+		}
+		colour := slices.IndexFunc(taken, func(by int) bool { return by != i })
 		if colour < 0 {
-			colour = len(users)
-			users = append(users, nil)
+			colour = len(taken)
+			taken = append(taken, i)
 			lengths = append(lengths, t.Len)
 		}
 		colours[i] = colour
-		users[colour] = append(users[colour], i)
+		placed.add(i)
 	}
 	return colours, lengths
 }

@@ -32,6 +32,13 @@ func TestTemporariesDoNotOverlap(t *testing.T) {
 			if a.Len > 0 {
 				require.LessOrEqual(t, a.Len, lengths[colours[i]])
 			}
+			for c := range colours[i] { // the first that is free
+				beside := false
+				for j, b := range p.Temps {
+					beside = beside || colours[j] == c && b.Len >= a.Len && b.overlaps(a)
+				}
+				require.True(t, beside, "temporary %d could have had buffer %d", i, c)
+			}
 			for j, b := range p.Temps[:i] {
 				if !a.overlaps(b) || a.Len == 0 || b.Len == 0 {
 					continue
