@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -383,16 +384,18 @@ func (c *crowd) Submit(commands []driver.Command) (driver.Serial, error) {
 // Two parts of a session are in flight, not more, and slow ones give right results.
 func TestSlowCompletion(t *testing.T) {
 	t.Parallel()
-	c := &crowd{}
-	r := memoryRig(t, drivertest.Config{Faults: drivertest.Faults{Delay: 20 * time.Millisecond}}, options{}, func(d driver.Device) driver.Device { c.Device = d; return c })
-	r.hw.rate = crawl
-	start, _ := recordChain(t, r, 6)
-	start() // what recording has sent is finished, too
-	c.most.Store(0)
-	for range 3 {
-		start()
-	}
-	require.EqualValues(t, 2, c.most.Load())
+	synctest.Test(t, func(t *testing.T) {
+		c := &crowd{}
+		r := memoryRig(t, drivertest.Config{Faults: drivertest.Faults{Delay: 20 * time.Millisecond}}, options{}, func(d driver.Device) driver.Device { c.Device = d; return c })
+		r.hw.rate = crawl
+		start, _ := recordChain(t, r, 6)
+		start() // what recording has sent is finished, too
+		c.most.Store(0)
+		for range 3 {
+			start()
+		}
+		require.EqualValues(t, 2, c.most.Load())
+	})
 }
 
 // busy refuses submissions now and then, as a device with many sessions does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -84,27 +85,30 @@ func TestFirstErrorOutranksTimeout(t *testing.T) {
 // Readers that take their time do not hold up sessions that run.
 func TestSlowLoadsLeaveRoom(t *testing.T) {
 	t.Parallel()
-	r := memoryRig(t, drivertest.Config{}, options{}, nil)
-	release, loading := make(chan struct{}), make(chan error)
-	const loads = 2 * stagingSlots
-	for range loads {
-		go func() {
-			_, err := r.Load(context.Background(), pass.LinearWeights{Name: "w", Parts: []pass.Tensor{{
-				Name: "w", Type: pass.F32, Shape: []int{8, 8}, Data: cancelsAfter{0, func() { <-release }},
-			}}})
-			loading <- err
-		}()
-	}
-	require.Eventually(t, func() bool { return len(r.hw.staging.loads) == cap(r.hw.staging.loads) }, time.Second, time.Millisecond)
-	s, err := r.NewSession(pass.SessionConfig{})
-	require.NoError(t, err)
-	b, err := s.Alloc(pass.U32, 4)
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	require.NoError(t, s.Write(ctx, b.View(), []uint32{1, 2, 3, 4}))
-	close(release)
-	for range loads {
-		require.NoError(t, <-loading)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := memoryRig(t, drivertest.Config{}, options{}, nil)
+		release, loading := make(chan struct{}), make(chan error)
+		const loads = 2 * stagingSlots
+		for range loads {
+			go func() {
+				_, err := r.Load(context.Background(), pass.LinearWeights{Name: "w", Parts: []pass.Tensor{{
+					Name: "w", Type: pass.F32, Shape: []int{8, 8}, Data: cancelsAfter{0, func() { <-release }},
+				}}})
+				loading <- err
+			}()
+		}
+		synctest.Wait()
+		require.Len(t, r.hw.staging.loads, cap(r.hw.staging.loads))
+		s, err := r.NewSession(pass.SessionConfig{})
+		require.NoError(t, err)
+		b, err := s.Alloc(pass.U32, 4)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		require.NoError(t, s.Write(ctx, b.View(), []uint32{1, 2, 3, 4}))
+		close(release)
+		for range loads {
+			require.NoError(t, <-loading)
+		}
+	})
 }

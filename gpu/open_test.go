@@ -9,7 +9,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
@@ -167,40 +167,40 @@ func (s slow) Open(_ context.Context, i int, cfg driver.DeviceConfig) (driver.De
 // What comes after ctx has ended is closed.
 func TestOpenHonoursCancellation(t *testing.T) {
 	t.Parallel()
-	p := slow{fake(nvidia), make(chan struct{}), make(chan struct{}), make(chan driver.Device, 1)}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cause := errors.New("enough")
-	go func() {
-		<-p.entered
-		cancel(cause)
-	}()
-	_, err := on(p).open(ctx, Config{})
-	require.ErrorIs(t, err, cause)
-	require.EqualError(t, err, "gpu: open: enough")
-	close(p.release)
-	late := <-p.opened
-	require.Eventually(t, func() bool {
-		_, err := late.CreateBuffer(driver.BufferDesc{Size: 4, Usage: driver.Storage})
-		return errors.Is(err, pass.ErrClosed)
-	}, 5*time.Second, time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		p := slow{fake(nvidia), make(chan struct{}), make(chan struct{}), make(chan driver.Device, 1)}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("enough")
+		go func() {
+			<-p.entered
+			cancel(cause)
+		}()
+		_, err := on(p).open(ctx, Config{})
+		require.ErrorIs(t, err, cause)
+		require.EqualError(t, err, "gpu: open: enough")
+		close(p.release)
+		late := <-p.opened
+		synctest.Wait()
+		_, err = late.CreateBuffer(driver.BufferDesc{Size: 4, Usage: driver.Storage})
+		require.ErrorIs(t, err, pass.ErrClosed)
+	})
 }
 
 func TestOpenDoesNothingOnceCancelled(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	asked := make(chan bool, 1)
-	s := system{environment(), func(request) (driver.Provider, error) {
-		asked <- true
-		return fake(nvidia), nil
-	}}
-	_, err := s.open(ctx, Config{})
-	require.ErrorIs(t, err, context.Canceled)
-	select {
-	case <-asked:
-		require.Fail(t, "the provider was asked")
-	case <-time.After(20 * time.Millisecond):
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		asked := make(chan bool, 1)
+		s := system{environment(), func(request) (driver.Provider, error) {
+			asked <- true
+			return fake(nvidia), nil
+		}}
+		_, err := s.open(ctx, Config{})
+		require.ErrorIs(t, err, context.Canceled)
+		synctest.Wait()
+		require.Empty(t, asked, "the provider was asked")
+	})
 }
 
 type panics struct{ *drivertest.Provider }

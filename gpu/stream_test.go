@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -82,45 +83,48 @@ func TestInputsAndOutputs(t *testing.T) {
 // is between two parts: that run keeps the memory that it began with.
 func TestWorkspaceGrowsBesideARun(t *testing.T) {
 	t.Parallel()
-	r := memoryRig(t, drivertest.Config{Faults: drivertest.Faults{Delay: 2 * time.Millisecond}}, options{}, nil)
-	r.hw.rate = crawl
-	ctx := context.Background()
-	s, err := r.NewSession(pass.SessionConfig{})
-	require.NoError(t, err)
-	var in pass.Input
-	var out pass.Output
-	record := func(n, ops int) pass.Recording {
-		rec, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
-			in = p.Input(pass.U32, n)
-			x, y := p.Temp(pass.U32, n), p.Temp(pass.U32, n)
-			p.Do(dense(in.View(), x.View(), n))
-			for range ops {
-				p.Do(dense(x.View(), y.View(), n))
-				x, y = y, x
-			}
-			out = p.Output(x.View(), n)
-		})
+	synctest.Test(t, func(t *testing.T) {
+		r := memoryRig(t, drivertest.Config{Faults: drivertest.Faults{Delay: 2 * time.Millisecond}}, options{}, nil)
+		r.hw.rate = crawl
+		ctx := context.Background()
+		s, err := r.NewSession(pass.SessionConfig{})
 		require.NoError(t, err)
-		return rec
-	}
-	first := record(10, 20)
-	firstIn, firstOut := in, out
-	got := make([]uint32, 10)
-	for i := range 3 {
-		run, err := first.Start(ctx, firstIn.U32(sequence(10, 7)))
-		require.NoError(t, err)
-		time.Sleep(10 * time.Millisecond)
-		larger := record(1000*(i+1), 2)
-		require.NoError(t, run.Wait(ctx))
-		require.NoError(t, run.ReadU32(firstOut, got))
-		require.Equal(t, sequence(10, 7), got)
-		_, err = larger.Run(ctx, in.U32(sequence(1000*(i+1), 9)))
-		require.NoError(t, err)
-		require.NoError(t, larger.Close())
-	}
-	require.NoError(t, first.Close())
-	ledger := r.fake.Ledger()
-	require.Less(t, ledger.Bytes, uint64(4*slotWords+40_000), "what was outgrown is freed: %+v", ledger)
+		var in pass.Input
+		var out pass.Output
+		record := func(n, ops int) pass.Recording {
+			rec, err := s.Record(ctx, pass.RecordOptions{}, func(p pass.Pass) {
+				in = p.Input(pass.U32, n)
+				x, y := p.Temp(pass.U32, n), p.Temp(pass.U32, n)
+				p.Do(dense(in.View(), x.View(), n))
+				for range ops {
+					p.Do(dense(x.View(), y.View(), n))
+					x, y = y, x
+				}
+				out = p.Output(x.View(), n)
+			})
+			require.NoError(t, err)
+			return rec
+		}
+		first := record(10, 20)
+		firstIn, firstOut := in, out
+		got := make([]uint32, 10)
+		for i := range 3 {
+			run, err := first.Start(ctx, firstIn.U32(sequence(10, 7)))
+			require.NoError(t, err)
+			time.Sleep(10 * time.Millisecond)
+			larger := record(1000*(i+1), 2)
+			require.NoError(t, run.Wait(ctx))
+			require.NoError(t, run.ReadU32(firstOut, got))
+			require.Equal(t, sequence(10, 7), got)
+			_, err = larger.Run(ctx, in.U32(sequence(1000*(i+1), 9)))
+			require.NoError(t, err)
+			require.NoError(t, larger.Close())
+		}
+		require.NoError(t, first.Close())
+		ledger := r.fake.Ledger()
+		kept := 2 * 4 * (1000 + 2000 + 3000) // inputs and outputs of the larger ones, should they come again
+		require.Less(t, ledger.Bytes, uint64(4*slotWords+40_000+kept), "what was outgrown is freed: %+v", ledger)
+	})
 }
 
 // What a larger recording replaces is freed at once if no run needs it.

@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
 )
 
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // skip skips the test aloud, or fails it if TANDEM_REQUIRE_DAWN=1.
 func skip(t testing.TB, err error) {

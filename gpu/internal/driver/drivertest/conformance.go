@@ -13,7 +13,7 @@ import (
 )
 
 // patience bounds every wait of the suite, software adapters on a busy machine included.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // Run is the conformance suite of providers. open returns a fresh device each time; its
 // memory budget is Budget, and it has FeatureTimestamps if the adapter does. The device

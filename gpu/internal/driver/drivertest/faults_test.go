@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -166,12 +167,14 @@ func TestFailAlloc(t *testing.T) {
 // Until a submission is finished, its results are not there.
 func TestDelay(t *testing.T) {
 	t.Parallel()
-	c := newCounter(t, drivertest.Faults{Delay: 20 * time.Millisecond})
-	start := time.Now()
-	first, second := c.mustSubmit(), c.mustSubmit()
-	require.ErrorIs(t, c.Wait(c.ctx, first, 0), pass.ErrTimeout)
-	require.NoError(t, c.Wait(c.ctx, second, patience))
-	require.GreaterOrEqual(t, time.Since(start), 40*time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounter(t, drivertest.Faults{Delay: 20 * time.Millisecond})
+		start := time.Now()
+		first, second := c.mustSubmit(), c.mustSubmit()
+		require.ErrorIs(t, c.Wait(c.ctx, first, 0), pass.ErrTimeout)
+		require.NoError(t, c.Wait(c.ctx, second, patience))
+		require.InDelta(t, 40*time.Millisecond, time.Since(start), float64(time.Millisecond))
+	})
 }
 
 func TestBusy(t *testing.T) {

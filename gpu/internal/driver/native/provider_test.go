@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cogentcore/webgpu/wgpu"
 	"github.com/stretchr/testify/require"
@@ -176,8 +175,10 @@ func TestBounded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	hang, discarded := make(chan int), make(chan int)
-	call := func() (int, error) { return <-hang, nil }
-	time.AfterFunc(time.Millisecond, cancel)
+	call := func() (int, error) {
+		cancel() // not before: a call whose context has ended is not made
+		return <-hang, nil
+	}
 	_, err := bounded(ctx, "test", call, func(n int) { discarded <- n })
 	require.ErrorIs(t, err, context.Canceled)
 	hang <- 7

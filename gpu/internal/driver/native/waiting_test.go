@@ -20,7 +20,7 @@ func TestWaitIsBoundedAndEnds(t *testing.T) {
 }
 
 func TestCloseWhileOthersWait(t *testing.T) {
-	drivertest.ClosesWhileOthersWait(t, openDevice(t, newProvider(t), driver.DeviceConfig{}), 5)
+	drivertest.ClosesWhileOthersWait(t, openDevice(t, newProvider(t), driver.DeviceConfig{}), 2)
 }
 
 // Close leaves a mapping alone until its copy is done.
