@@ -20,7 +20,10 @@ import (
 // closeTimeout bounds how long Close waits for submitted work.
 const closeTimeout = 10 * time.Second
 
-type books = guard.Book[handle, handle, handle, handle]
+type (
+	books   = guard.Book[handle, handle, handle, handle]
+	objects = guard.Objects[handle, handle, handle, handle]
+)
 
 // layout is what pipelines with equal bindings share.
 type layout struct {
@@ -31,6 +34,7 @@ type layout struct {
 // device implements driver.Device and driver.Timer.
 type device struct {
 	*library
+	objects
 	name     string
 	kind     driver.AdapterType
 	id       uintptr // in devices
@@ -77,6 +81,7 @@ func (p *provider) open(ctx context.Context, a adapter, from handle, cfg driver.
 	d := &device{library: l, name: a.Name, kind: a.Type, instance: p.instance, layouts: map[int]layout{}, oldest: 1}
 	d.idle.L, d.late.name = &d.mu, a.Name
 	d.book = guard.New[handle, handle, handle, handle](granted, features, cfg.MemoryBudget)
+	d.objects = guard.NewObjects(&d.mu, d.book, maker{d})
 	d.id = devices.add(d)
 	d.doneInfo = &callbackInfo{mode: modeWaitAnyOnly, callback: theCallbacks().done, userdata1: d.id}
 	wanted := l.numbersOf(features)
@@ -151,12 +156,6 @@ func (d *device) forget() {
 		caches.remove(d.cacheID)
 	}
 }
-
-// Limits implements driver.Device.
-func (d *device) Limits() driver.Limits { return d.book.Limits() }
-
-// Features implements driver.Device.
-func (d *device) Features() driver.Feature { return d.book.Features() }
 
 // Err implements driver.Device.
 func (d *device) Err() error {
@@ -261,8 +260,7 @@ func (d *device) close() error {
 		if time.Since(start) > closeTimeout {
 			// Freeing what the device may write to would be worse than keeping it.
 			d.final, d.closed = d.late.failure(), true
-			none := func(handle) {}
-			d.book.Drain(none, none, none, none)
+			d.Abandon()
 			return fmt.Errorf("dawn: close %s: work not finished after %v, its memory is kept: %w", d.name, closeTimeout, pass.ErrTimeout)
 		}
 		d.wait(d.instance, d.futures[d.serial%driver.MaxInFlight], uint64(slice))
@@ -275,8 +273,7 @@ func (d *device) close() error {
 func (d *device) release() {
 	d.late.keep()
 	d.final, d.closed = d.late.failure(), true
-	release := func(f function) func(handle) { return func(h handle) { d.call(f, h) } }
-	d.book.Drain(release(bindGroupRelease), release(pipelineRelease), release(querySetRelease), d.freeBuffer)
+	d.FreeAll()
 	for _, l := range d.layouts {
 		d.call(pipelineLayoutRelease, l.pipeline)
 		d.call(bindGroupLayoutRelease, l.group)

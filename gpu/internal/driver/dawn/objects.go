@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver/guard"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -25,16 +26,15 @@ func usageOf(u driver.BufferUsage) (native uint64) {
 	return native
 }
 
-// CreateBuffer implements driver.Device.
-func (d *device) CreateBuffer(desc driver.BufferDesc) (driver.BufferID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create buffer"); err != nil {
-		return 0, err
-	}
-	if err := d.book.CheckBuffer(desc); err != nil {
-		return 0, err
-	}
+// maker makes and frees objects for guard.Objects.
+type maker struct{ d *device }
+
+// Usable implements guard.Library.
+func (m maker) Usable(what string) error { return m.d.usable(what) }
+
+// MakeBuffer implements guard.Library.
+func (m maker) MakeBuffer(desc driver.BufferDesc) (handle, error) {
+	d := m.d
 	n := &bufferDescriptor{label: textOf(desc.Label), usage: usageOf(desc.Usage), size: desc.Size}
 	var b handle
 	err := d.scoped(fmt.Sprintf("create buffer %q of %d bytes", desc.Label, desc.Size), func() {
@@ -44,50 +44,24 @@ func (d *device) CreateBuffer(desc driver.BufferDesc) (driver.BufferID, error) {
 		err = fmt.Errorf("dawn: create buffer %q of %d bytes: the library has none: %w", desc.Label, desc.Size, pass.ErrOutOfMemory)
 	}
 	if err != nil {
-		d.freeBuffer(b)
+		m.FreeBuffer(b)
 		return 0, err
 	}
-	id, err := d.book.AddBuffer(desc, b)
-	if err != nil {
-		d.freeBuffer(b)
-	}
-	return id, err
+	return b, nil
 }
 
-// freeBuffer gives back the memory, also of buffers that bind groups hold.
-func (d *device) freeBuffer(b handle) {
+// FreeBuffer implements guard.Library. It gives back the memory also of buffers that bind
+// groups hold.
+func (m maker) FreeBuffer(b handle) {
 	if b != 0 {
-		d.call(bufferDestroy, b)
-		d.call(bufferRelease, b)
+		m.d.call(bufferDestroy, b)
+		m.d.call(bufferRelease, b)
 	}
 }
 
-// DestroyBuffer implements driver.Device.
-func (d *device) DestroyBuffer(id driver.BufferID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy buffer"); err != nil {
-		return err
-	}
-	o, err := d.book.RemoveBuffer(id)
-	if err != nil {
-		return err
-	}
-	d.freeBuffer(o.Native)
-	return nil
-}
-
-// CreatePipeline implements driver.Device. Kernels compile side by side, without the
-// lock.
-func (d *device) CreatePipeline(desc driver.PipelineDesc) (driver.PipelineID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create pipeline"); err != nil {
-		return 0, err
-	}
-	if err := d.book.CheckPipeline(desc); err != nil {
-		return 0, err
-	}
+// MakePipeline implements guard.Library. Kernels compile side by side, without the lock.
+func (m maker) MakePipeline(desc driver.PipelineDesc) (handle, error) {
+	d := m.d
 	shared, err := d.layoutFor(desc.Bindings)
 	if err != nil {
 		return 0, err
@@ -97,15 +71,40 @@ func (d *device) CreatePipeline(desc driver.PipelineDesc) (driver.PipelineID, er
 		return 0, err
 	}
 	defer d.call(shaderModuleRelease, module)
-	p, err := d.compile(desc, shared.pipeline, module)
-	if err != nil {
-		return 0, err
+	return d.compile(desc, shared.pipeline, module)
+}
+
+// FreePipeline implements guard.Library.
+func (m maker) FreePipeline(p handle) { m.d.call(pipelineRelease, p) }
+
+// MakeGroup implements guard.Library.
+func (m maker) MakeGroup(p *guard.Pipeline[handle], bindings []driver.Binding, buffers []*guard.Buffer[handle]) (handle, error) {
+	d := m.d
+	entries := make([]groupEntry, len(bindings))
+	for i, b := range bindings {
+		entries[i] = groupEntry{binding: uint32(i), buffer: buffers[i].Native, offset: b.Offset, size: b.Size}
 	}
-	id, err := d.book.AddPipeline(desc, p)
-	if err != nil {
-		d.call(pipelineRelease, p)
+	desc := &groupDescriptor{layout: d.layouts[p.Layout].group, count: uintptr(len(entries)), entries: unsafe.SliceData(entries)}
+	var g handle
+	err := d.scoped(fmt.Sprintf("create bind group for pipeline %q", p.Label), func() {
+		g = d.call(deviceCreateBindGroup, d.native, uintptr(unsafe.Pointer(desc)))
+	})
+	if err != nil && g != 0 {
+		m.FreeGroup(g)
 	}
-	return id, err
+	return g, err
+}
+
+// FreeGroup implements guard.Library.
+func (m maker) FreeGroup(g handle) { m.d.call(bindGroupRelease, g) }
+
+// MakeQueries implements guard.Library.
+func (m maker) MakeQueries(count uint32) (handle, error) { return m.d.querySet(count) }
+
+// FreeQueries implements guard.Library.
+func (m maker) FreeQueries(q handle) {
+	m.d.call(querySetDestroy, q)
+	m.d.call(querySetRelease, q)
 }
 
 // module parses WGSL.
@@ -199,90 +198,6 @@ func bindingType(k driver.BindingKind) uint32 {
 	return bindingUniform
 }
 
-// DestroyPipeline implements driver.Device.
-func (d *device) DestroyPipeline(id driver.PipelineID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy pipeline"); err != nil {
-		return err
-	}
-	p, err := d.book.RemovePipeline(id)
-	if err != nil {
-		return err
-	}
-	d.call(pipelineRelease, p.Native)
-	return nil
-}
-
-// CreateBindGroup implements driver.Device.
-func (d *device) CreateBindGroup(pipeline driver.PipelineID, bindings []driver.Binding) (driver.BindGroupID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create bind group"); err != nil {
-		return 0, err
-	}
-	p, buffers, err := d.book.CheckGroup(pipeline, bindings)
-	if err != nil {
-		return 0, err
-	}
-	entries := make([]groupEntry, len(bindings))
-	for i, b := range bindings {
-		entries[i] = groupEntry{binding: uint32(i), buffer: buffers[i].Native, offset: b.Offset, size: b.Size}
-	}
-	desc := &groupDescriptor{layout: d.layouts[p.Layout].group, count: uintptr(len(entries)), entries: unsafe.SliceData(entries)}
-	var g handle
-	err = d.scoped(fmt.Sprintf("create bind group for pipeline %q", p.Label), func() {
-		g = d.call(deviceCreateBindGroup, d.native, uintptr(unsafe.Pointer(desc)))
-	})
-	if err != nil {
-		if g != 0 {
-			d.call(bindGroupRelease, g)
-		}
-		return 0, err
-	}
-	id, err := d.book.AddGroup(p, bindings, buffers, g)
-	if err != nil {
-		d.call(bindGroupRelease, g)
-	}
-	return id, err
-}
-
-// DestroyBindGroup implements driver.Device.
-func (d *device) DestroyBindGroup(id driver.BindGroupID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy bind group"); err != nil {
-		return err
-	}
-	g, err := d.book.RemoveGroup(id)
-	if err != nil {
-		return err
-	}
-	d.call(bindGroupRelease, g.Native)
-	return nil
-}
-
-// CreateQueries implements driver.Timer.
-func (d *device) CreateQueries(count uint32) (driver.QueryID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create queries"); err != nil {
-		return 0, err
-	}
-	if err := d.book.CheckQueries(count); err != nil {
-		return 0, err
-	}
-	q, err := d.querySet(count)
-	if err != nil {
-		return 0, err
-	}
-	id, err := d.book.AddQueries(count, q)
-	if err != nil {
-		d.call(querySetRelease, q)
-	}
-	return id, err
-}
-
 func (d *device) querySet(count uint32) (handle, error) {
 	desc := &querySetDescriptor{kind: queryTimestamp, count: count}
 	var q handle
@@ -293,20 +208,4 @@ func (d *device) querySet(count uint32) (handle, error) {
 		d.call(querySetRelease, q)
 	}
 	return q, err
-}
-
-// DestroyQueries implements driver.Timer.
-func (d *device) DestroyQueries(id driver.QueryID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy queries"); err != nil {
-		return err
-	}
-	q, err := d.book.RemoveQueries(id)
-	if err != nil {
-		return err
-	}
-	d.call(querySetDestroy, q.Native)
-	d.call(querySetRelease, q.Native)
-	return nil
 }

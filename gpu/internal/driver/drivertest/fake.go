@@ -56,12 +56,16 @@ type memory struct {
 	lastUse driver.Serial
 }
 
-type books = guard.Book[*memory, Kernel, struct{}, []uint64]
+type (
+	books   = guard.Book[*memory, Kernel, struct{}, []uint64]
+	objects = guard.Objects[*memory, Kernel, struct{}, []uint64]
+)
 
 // Device is a device in memory. It implements driver.Device and driver.Timer. Work is
 // done when it is seen to finish, in order, so that whoever looks too early finds the
 // old data.
 type Device struct {
+	objects
 	config Config
 
 	mu      sync.Mutex
@@ -92,15 +96,10 @@ type work struct {
 func New(config Config) *Device {
 	limits := DefaultLimits().Override(config.Limits)
 	d := &Device{config: config, book: guard.New[*memory, Kernel, struct{}, []uint64](limits, config.Features, config.MemoryBudget)}
+	d.objects = guard.NewObjects(&d.mu, d.book, maker{d})
 	d.faults.Faults = config.Faults
 	return d
 }
-
-// Limits implements driver.Device.
-func (d *Device) Limits() driver.Limits { return d.book.Limits() }
-
-// Features implements driver.Device.
-func (d *Device) Features() driver.Feature { return d.book.Features() }
 
 func (d *Device) usable(what string) error {
 	if d.closed {
@@ -112,116 +111,55 @@ func (d *Device) usable(what string) error {
 	return nil
 }
 
-// CreateBuffer implements driver.Device.
-func (d *Device) CreateBuffer(desc driver.BufferDesc) (driver.BufferID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create buffer"); err != nil {
-		return 0, err
+// maker makes and frees objects for guard.Objects.
+type maker struct{ d *Device }
+
+// Usable implements guard.Library.
+func (m maker) Usable(what string) error { return m.d.usable(what) }
+
+// MakeBuffer implements guard.Library.
+func (m maker) MakeBuffer(desc driver.BufferDesc) (*memory, error) {
+	if f := &m.d.faults; f.hit(&f.allocs, f.FailAlloc) {
+		return nil, fmt.Errorf("drivertest: create buffer %q of %d bytes: injected: %w", desc.Label, desc.Size, pass.ErrOutOfMemory)
 	}
-	if err := d.book.CheckBuffer(desc); err != nil {
-		return 0, err
-	}
-	if d.faults.hit(&d.faults.allocs, d.faults.FailAlloc) {
-		return 0, fmt.Errorf("drivertest: create buffer %q of %d bytes: injected: %w", desc.Label, desc.Size, pass.ErrOutOfMemory)
-	}
-	return d.book.AddBuffer(desc, &memory{data: make([]byte, desc.Size)})
+	return &memory{data: make([]byte, desc.Size)}, nil
 }
 
-// DestroyBuffer implements driver.Device.
-func (d *Device) DestroyBuffer(id driver.BufferID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy buffer"); err != nil {
-		return err
-	}
-	_, err := d.book.RemoveBuffer(id)
-	return err
-}
-
-// CreatePipeline implements driver.Device. It reads no WGSL, but refuses a source whose
+// MakePipeline implements guard.Library. It reads no WGSL, but refuses a source whose
 // brackets do not match or that does not have the entry point.
-func (d *Device) CreatePipeline(desc driver.PipelineDesc) (driver.PipelineID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create pipeline"); err != nil {
-		return 0, err
-	}
-	if err := d.book.CheckPipeline(desc); err != nil {
-		return 0, err
-	}
+func (m maker) MakePipeline(desc driver.PipelineDesc) (Kernel, error) {
 	if strings.Count(desc.Source, "(") != strings.Count(desc.Source, ")") {
-		return 0, fmt.Errorf("drivertest: compile %q: brackets do not match: %w", desc.Label, pass.ErrInvalid)
+		return nil, fmt.Errorf("drivertest: compile %q: brackets do not match: %w", desc.Label, pass.ErrInvalid)
 	}
 	if !strings.Contains(desc.Source, "fn "+desc.Entry+"(") {
-		return 0, fmt.Errorf("drivertest: create pipeline %q: no entry point %q: %w", desc.Label, desc.Entry, pass.ErrInvalid)
+		return nil, fmt.Errorf("drivertest: create pipeline %q: no entry point %q: %w", desc.Label, desc.Entry, pass.ErrInvalid)
 	}
-	kernel, ok := d.config.Kernels[desc.Label]
+	kernel, ok := m.d.config.Kernels[desc.Label]
 	if !ok {
-		kernel = d.config.Kernels[desc.Entry]
+		kernel = m.d.config.Kernels[desc.Entry]
 	}
-	return d.book.AddPipeline(desc, kernel)
+	return kernel, nil
 }
 
-// DestroyPipeline implements driver.Device.
-func (d *Device) DestroyPipeline(id driver.PipelineID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy pipeline"); err != nil {
-		return err
-	}
-	_, err := d.book.RemovePipeline(id)
-	return err
+// MakeGroup implements guard.Library.
+func (maker) MakeGroup(*guard.Pipeline[Kernel], []driver.Binding, []*guard.Buffer[*memory]) (struct{}, error) {
+	return struct{}{}, nil
 }
 
-// CreateBindGroup implements driver.Device.
-func (d *Device) CreateBindGroup(pipeline driver.PipelineID, bindings []driver.Binding) (driver.BindGroupID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create bind group"); err != nil {
-		return 0, err
-	}
-	p, buffers, err := d.book.CheckGroup(pipeline, bindings)
-	if err != nil {
-		return 0, err
-	}
-	return d.book.AddGroup(p, bindings, buffers, struct{}{})
-}
+// MakeQueries implements guard.Library.
+func (maker) MakeQueries(count uint32) ([]uint64, error) { return make([]uint64, count), nil }
 
-// DestroyBindGroup implements driver.Device.
-func (d *Device) DestroyBindGroup(id driver.BindGroupID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy bind group"); err != nil {
-		return err
-	}
-	_, err := d.book.RemoveGroup(id)
-	return err
-}
+// FreeBuffer implements guard.Library: the collector does it, as for the others.
+func (maker) FreeBuffer(*memory) {}
 
-// CreateQueries implements driver.Timer.
-func (d *Device) CreateQueries(count uint32) (driver.QueryID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create queries"); err != nil {
-		return 0, err
-	}
-	if err := d.book.CheckQueries(count); err != nil {
-		return 0, err
-	}
-	return d.book.AddQueries(count, make([]uint64, count))
-}
+// FreePipeline implements guard.Library.
+func (maker) FreePipeline(Kernel) {}
 
-// DestroyQueries implements driver.Timer.
-func (d *Device) DestroyQueries(id driver.QueryID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy queries"); err != nil {
-		return err
-	}
-	_, err := d.book.RemoveQueries(id)
-	return err
-}
+// FreeGroup implements guard.Library.
+func (maker) FreeGroup(struct{}) {}
+
+// FreeQueries implements guard.Library.
+func (maker) FreeQueries([]uint64) {}
 
 // Err implements driver.Device.
 func (d *Device) Err() error {
@@ -262,7 +200,7 @@ func (d *Device) Close() error {
 	}
 	left := len(d.pending)
 	d.closed, d.pending, d.writes = true, nil, nil
-	d.book.Drain(func(struct{}) {}, func(Kernel) {}, func([]uint64) {}, func(*memory) {})
+	d.Abandon()
 	if left > 0 && !d.lost {
 		return fmt.Errorf("drivertest: close: %d submissions not finished after %v: %w", left, limit, pass.ErrTimeout)
 	}

@@ -69,19 +69,13 @@ func New[B, P, G, Q any](limits driver.Limits, features driver.Feature, budget u
 	tag := nextTag()
 	return &Book[B, P, G, Q]{
 		limits: limits, features: features, budget: budget,
-		buffers:   table[Buffer[B]]{kind: "buffer", tag: tag},
-		pipelines: table[Pipeline[P]]{kind: "pipeline", tag: tag},
-		groups:    table[Group[B, G]]{kind: "bind group", tag: tag},
-		queries:   table[QuerySet[Q]]{kind: "query set", tag: tag},
+		buffers:   newTable[Buffer[B]]("buffer", tag),
+		pipelines: newTable[Pipeline[P]]("pipeline", tag),
+		groups:    newTable[Group[B, G]]("bind group", tag),
+		queries:   newTable[QuerySet[Q]]("query set", tag),
 		layouts:   map[string]int{},
 	}
 }
-
-// Limits returns the device's limits.
-func (b *Book[B, P, G, Q]) Limits() driver.Limits { return b.limits }
-
-// Features returns the device's features.
-func (b *Book[B, P, G, Q]) Features() driver.Feature { return b.features }
 
 // Ledger counts the live objects; the device adds what is in flight.
 func (b *Book[B, P, G, Q]) Ledger() driver.Ledger {
@@ -91,9 +85,9 @@ func (b *Book[B, P, G, Q]) Ledger() driver.Ledger {
 	}
 }
 
-// Drain calls the functions for every live object, bind groups first and buffers last,
+// drain calls the functions for every live object, bind groups first and buffers last,
 // and empties the books.
-func (b *Book[B, P, G, Q]) Drain(group func(G), pipeline func(P), query func(Q), buffer func(B)) {
+func (b *Book[B, P, G, Q]) drain(group func(G), pipeline func(P), query func(Q), buffer func(B)) {
 	b.groups.each(func(g *Group[B, G]) { group(g.Native) })
 	b.pipelines.each(func(p *Pipeline[P]) { pipeline(p.Native) })
 	b.queries.each(func(q *QuerySet[Q]) { query(q.Native) })

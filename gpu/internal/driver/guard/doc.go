@@ -4,5 +4,6 @@
 // of the process, others with an error on another call, and others not at all. One set
 // of checks also means one set of words: all providers refuse the same things alike.
 //
-// A Book has no lock. The device that owns it calls it under its own.
+// A Book has no lock. The device that owns it calls it under its own. Objects are what all
+// devices do alike with one to make and destroy what they have.
 package guard

@@ -17,7 +17,7 @@ func newBook() *Book[int, int, int, int] {
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	a, b := table[int]{kind: "thing", tag: nextTag()}, table[int]{kind: "thing", tag: nextTag()}
+	a, b := newTable[int]("thing", nextTag()), newTable[int]("thing", nextTag())
 	one, two := 1, 2
 	first, err := a.add(&one)
 	require.NoError(t, err)

@@ -39,8 +39,13 @@ type slot[T any] struct {
 type table[T any] struct {
 	kind  string
 	tag   uint64
+	most  int // slots
 	slots []slot[T]
 	free  []int
+}
+
+func newTable[T any](kind string, tag uint64) table[T] {
+	return table[T]{kind: kind, tag: tag, most: slotMask + 1}
 }
 
 func (t *table[T]) add(object *T) (uint64, error) {
@@ -49,8 +54,8 @@ func (t *table[T]) add(object *T) (uint64, error) {
 		i = t.free[n-1]
 		t.free = t.free[:n-1]
 	} else {
-		if len(t.slots) > slotMask {
-			return 0, fmt.Errorf("driver: more than %d objects of kind %s: %w", slotMask, t.kind, pass.ErrOutOfMemory)
+		if len(t.slots) >= t.most {
+			return 0, fmt.Errorf("driver: more than %d objects of kind %s: %w", t.most, t.kind, pass.ErrOutOfMemory)
 		}
 		t.slots = append(t.slots, slot[T]{generation: 1})
 		i = len(t.slots) - 1

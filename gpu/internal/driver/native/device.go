@@ -23,7 +23,10 @@ import (
 // closeTimeout bounds how long Close waits for submitted work.
 const closeTimeout = 10 * time.Second
 
-type books = guard.Book[*wgpu.Buffer, *wgpu.ComputePipeline, *wgpu.BindGroup, *wgpu.QuerySet]
+type (
+	books   = guard.Book[*wgpu.Buffer, *wgpu.ComputePipeline, *wgpu.BindGroup, *wgpu.QuerySet]
+	objects = guard.Objects[*wgpu.Buffer, *wgpu.ComputePipeline, *wgpu.BindGroup, *wgpu.QuerySet]
+)
 
 // layout is what pipelines with equal bindings share.
 type layout struct {
@@ -33,6 +36,7 @@ type layout struct {
 
 // device implements driver.Device and driver.Timer.
 type device struct {
+	objects
 	name   string
 	native *wgpu.Device
 	ref    unsafe.Pointer // of native
@@ -70,6 +74,7 @@ func newDevice(a adapter, ref unsafe.Pointer, state *C.tandem_state, cerror *C.t
 		state: state, cerror: cerror, layouts: map[int]layout{},
 		book: guard.New[*wgpu.Buffer, *wgpu.ComputePipeline, *wgpu.BindGroup, *wgpu.QuerySet](limits, features, budget),
 	}
+	d.objects = guard.NewObjects(&d.mu, d.book, maker{d})
 	d.idle.L = &d.mu
 	if a.Type != driver.CPU {
 		d.stretch = 192
@@ -80,9 +85,7 @@ func newDevice(a adapter, ref unsafe.Pointer, state *C.tandem_state, cerror *C.t
 // setStretch is for tests.
 func (d *device) setStretch(commands int) { d.stretch = C.size_t(commands) }
 
-func (d *device) Limits() driver.Limits    { return d.book.Limits() }
-func (d *device) Features() driver.Feature { return d.book.Features() }
-
+// Err implements driver.Device.
 func (d *device) Err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,6 +95,7 @@ func (d *device) Err() error {
 	return d.failure()
 }
 
+// Ledger implements driver.Device.
 func (d *device) Ledger() driver.Ledger {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,6 +124,7 @@ func (d *device) guarded(what string, call func() error) (err error) {
 	return call()
 }
 
+// Done implements driver.Device.
 func (d *device) Done() (driver.Serial, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -130,6 +135,7 @@ func (d *device) Done() (driver.Serial, error) {
 	return driver.Serial(d.state.done), d.failure()
 }
 
+// Wait implements driver.Device.
 func (d *device) Wait(ctx context.Context, serial driver.Serial, timeout time.Duration) error {
 	d.mu.Lock()
 	err := d.usable("wait")
@@ -189,6 +195,7 @@ func pause(elapsed, left time.Duration) {
 	}
 }
 
+// Close implements driver.Device.
 func (d *device) Close() error {
 	if d == nil {
 		return nil
@@ -212,7 +219,7 @@ func (d *device) close() error {
 			// Freeing what the device may write to would be worse than keeping it.
 			d.failure()
 			d.state = nil
-			d.book.Drain(func(*wgpu.BindGroup) {}, func(*wgpu.ComputePipeline) {}, func(*wgpu.QuerySet) {}, func(*wgpu.Buffer) {})
+			d.Abandon()
 			return fmt.Errorf("native: close %s: work not finished after %v, its memory is kept: %w", d.name, closeTimeout, pass.ErrTimeout)
 		}
 		d.mu.Unlock()
@@ -227,12 +234,7 @@ func (d *device) close() error {
 // release may still run callbacks.
 func (d *device) release() {
 	d.failure()
-	d.book.Drain(
-		func(g *wgpu.BindGroup) { g.Release() },
-		func(p *wgpu.ComputePipeline) { p.Release() },
-		func(q *wgpu.QuerySet) { q.Release() },
-		func(b *wgpu.Buffer) { b.Destroy(); b.Release() },
-	)
+	d.FreeAll()
 	for _, l := range d.layouts {
 		l.pipeline.Release()
 		l.group.Release()

@@ -19,10 +19,12 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
+// ReadMapped implements driver.Device.
 func (d *device) ReadMapped(ctx context.Context, id driver.BufferID, offset uint64, dst []byte, timeout time.Duration) error {
 	return d.mapped(ctx, id, driver.MapRead, offset, dst, timeout)
 }
 
+// WriteMapped implements driver.Device.
 func (d *device) WriteMapped(ctx context.Context, id driver.BufferID, offset uint64, src []byte, timeout time.Duration) error {
 	return d.mapped(ctx, id, driver.MapWrite, offset, src, timeout)
 }

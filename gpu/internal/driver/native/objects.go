@@ -7,6 +7,7 @@ import (
 
 	"github.com/cogentcore/webgpu/wgpu"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver/guard"
 )
 
 var usages = map[driver.BufferUsage]wgpu.BufferUsage{
@@ -28,61 +29,38 @@ func usageOf(u driver.BufferUsage) (native wgpu.BufferUsage) {
 	return native
 }
 
-func (d *device) CreateBuffer(desc driver.BufferDesc) (driver.BufferID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create buffer"); err != nil {
-		return 0, err
-	}
-	if err := d.book.CheckBuffer(desc); err != nil {
-		return 0, err
-	}
+// maker makes and frees objects for guard.Objects.
+type maker struct{ d *device }
+
+// Usable implements guard.Library.
+func (m maker) Usable(what string) error { return m.d.usable(what) }
+
+// MakeBuffer implements guard.Library.
+func (m maker) MakeBuffer(desc driver.BufferDesc) (*wgpu.Buffer, error) {
 	var b *wgpu.Buffer
-	err := d.guarded(fmt.Sprintf("create buffer %q of %d bytes", desc.Label, desc.Size), func() (err error) {
-		b, err = d.native.CreateBuffer(&wgpu.BufferDescriptor{Label: desc.Label, Size: desc.Size, Usage: usageOf(desc.Usage)})
+	err := m.d.guarded(fmt.Sprintf("create buffer %q of %d bytes", desc.Label, desc.Size), func() (err error) {
+		b, err = m.d.native.CreateBuffer(&wgpu.BufferDescriptor{Label: desc.Label, Size: desc.Size, Usage: usageOf(desc.Usage)})
 		return err
 	})
-	if err != nil {
-		if b != nil {
-			b.Release()
-		}
-		return 0, err
-	}
-	id, err := d.book.AddBuffer(desc, b)
-	if err != nil {
+	if err != nil && b != nil {
 		b.Release()
 	}
-	return id, err
+	return b, err
 }
 
-func (d *device) DestroyBuffer(id driver.BufferID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy buffer"); err != nil {
-		return err
-	}
-	o, err := d.book.RemoveBuffer(id)
-	if err != nil {
-		return err
-	}
-	// Release alone keeps the memory while a bind group holds the buffer.
-	o.Native.Destroy()
-	o.Native.Release()
-	return nil
+// FreeBuffer implements guard.Library. Release alone would keep the memory while a bind
+// group holds the buffer.
+func (m maker) FreeBuffer(b *wgpu.Buffer) {
+	b.Destroy()
+	b.Release()
 }
 
-func (d *device) CreatePipeline(desc driver.PipelineDesc) (driver.PipelineID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create pipeline"); err != nil {
-		return 0, err
-	}
-	if err := d.book.CheckPipeline(desc); err != nil {
-		return 0, err
-	}
+// MakePipeline implements guard.Library.
+func (m maker) MakePipeline(desc driver.PipelineDesc) (*wgpu.ComputePipeline, error) {
+	d := m.d
 	shared, err := d.layoutFor(desc.Bindings)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var module *wgpu.ShaderModule
 	err = d.guarded(fmt.Sprintf("compile %q", desc.Label), func() (err error) {
@@ -95,7 +73,7 @@ func (d *device) CreatePipeline(desc driver.PipelineDesc) (driver.PipelineID, er
 		defer module.Release()
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var p *wgpu.ComputePipeline
 	err = d.guarded(fmt.Sprintf("create pipeline %q, entry point %q", desc.Label, desc.Entry), func() (err error) {
@@ -105,18 +83,50 @@ func (d *device) CreatePipeline(desc driver.PipelineDesc) (driver.PipelineID, er
 		})
 		return err
 	})
-	if err != nil {
-		if p != nil {
-			p.Release()
-		}
-		return 0, err
-	}
-	id, err := d.book.AddPipeline(desc, p)
-	if err != nil {
+	if err != nil && p != nil {
 		p.Release()
 	}
-	return id, err
+	return p, err
 }
+
+// FreePipeline implements guard.Library.
+func (m maker) FreePipeline(p *wgpu.ComputePipeline) { p.Release() }
+
+// MakeGroup implements guard.Library.
+func (m maker) MakeGroup(p *guard.Pipeline[*wgpu.ComputePipeline], bindings []driver.Binding, buffers []*guard.Buffer[*wgpu.Buffer]) (*wgpu.BindGroup, error) {
+	entries := make([]wgpu.BindGroupEntry, len(bindings))
+	for i, b := range bindings {
+		entries[i] = wgpu.BindGroupEntry{Binding: uint32(i), Buffer: buffers[i].Native, Offset: b.Offset, Size: b.Size}
+	}
+	var g *wgpu.BindGroup
+	err := m.d.guarded(fmt.Sprintf("create bind group for pipeline %q", p.Label), func() (err error) {
+		g, err = m.d.native.CreateBindGroup(&wgpu.BindGroupDescriptor{Layout: m.d.layouts[p.Layout].group, Entries: entries})
+		return err
+	})
+	if err != nil && g != nil {
+		g.Release()
+	}
+	return g, err
+}
+
+// FreeGroup implements guard.Library.
+func (m maker) FreeGroup(g *wgpu.BindGroup) { g.Release() }
+
+// MakeQueries implements guard.Library.
+func (m maker) MakeQueries(count uint32) (*wgpu.QuerySet, error) {
+	var q *wgpu.QuerySet
+	err := m.d.guarded("create queries", func() (err error) {
+		q, err = m.d.native.CreateQuerySet(&wgpu.QuerySetDescriptor{Type: wgpu.QueryTypeTimestamp, Count: count})
+		return err
+	})
+	if err != nil && q != nil {
+		q.Release()
+	}
+	return q, err
+}
+
+// FreeQueries implements guard.Library.
+func (m maker) FreeQueries(q *wgpu.QuerySet) { q.Release() }
 
 // layoutFor finds or makes the layouts for a list of bindings. They live as long as the
 // device: there are as many as there are different lists.
@@ -164,105 +174,4 @@ func bindingType(k driver.BindingKind) wgpu.BufferBindingType {
 		return wgpu.BufferBindingTypeStorage
 	}
 	return wgpu.BufferBindingTypeUniform
-}
-
-func (d *device) DestroyPipeline(id driver.PipelineID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy pipeline"); err != nil {
-		return err
-	}
-	p, err := d.book.RemovePipeline(id)
-	if err != nil {
-		return err
-	}
-	p.Native.Release()
-	return nil
-}
-
-func (d *device) CreateBindGroup(pipeline driver.PipelineID, bindings []driver.Binding) (driver.BindGroupID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create bind group"); err != nil {
-		return 0, err
-	}
-	p, buffers, err := d.book.CheckGroup(pipeline, bindings)
-	if err != nil {
-		return 0, err
-	}
-	entries := make([]wgpu.BindGroupEntry, len(bindings))
-	for i, b := range bindings {
-		entries[i] = wgpu.BindGroupEntry{Binding: uint32(i), Buffer: buffers[i].Native, Offset: b.Offset, Size: b.Size}
-	}
-	var g *wgpu.BindGroup
-	err = d.guarded(fmt.Sprintf("create bind group for pipeline %q", p.Label), func() (err error) {
-		g, err = d.native.CreateBindGroup(&wgpu.BindGroupDescriptor{Layout: d.layouts[p.Layout].group, Entries: entries})
-		return err
-	})
-	if err != nil {
-		if g != nil {
-			g.Release()
-		}
-		return 0, err
-	}
-	id, err := d.book.AddGroup(p, bindings, buffers, g)
-	if err != nil {
-		g.Release()
-	}
-	return id, err
-}
-
-func (d *device) DestroyBindGroup(id driver.BindGroupID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy bind group"); err != nil {
-		return err
-	}
-	g, err := d.book.RemoveGroup(id)
-	if err != nil {
-		return err
-	}
-	g.Native.Release()
-	return nil
-}
-
-func (d *device) CreateQueries(count uint32) (driver.QueryID, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("create queries"); err != nil {
-		return 0, err
-	}
-	if err := d.book.CheckQueries(count); err != nil {
-		return 0, err
-	}
-	var q *wgpu.QuerySet
-	err := d.guarded("create queries", func() (err error) {
-		q, err = d.native.CreateQuerySet(&wgpu.QuerySetDescriptor{Type: wgpu.QueryTypeTimestamp, Count: count})
-		return err
-	})
-	if err != nil {
-		if q != nil {
-			q.Release()
-		}
-		return 0, err
-	}
-	id, err := d.book.AddQueries(count, q)
-	if err != nil {
-		q.Release()
-	}
-	return id, err
-}
-
-func (d *device) DestroyQueries(id driver.QueryID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.usable("destroy queries"); err != nil {
-		return err
-	}
-	q, err := d.book.RemoveQueries(id)
-	if err != nil {
-		return err
-	}
-	q.Native.Release()
-	return nil
 }

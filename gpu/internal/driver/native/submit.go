@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-gpu/tandem/gpu/internal/driver/guard"
 )
 
+// Write implements driver.Device.
 func (d *device) Write(id driver.BufferID, offset uint64, data []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -30,6 +31,7 @@ func (d *device) Write(id driver.BufferID, offset uint64, data []byte) error {
 	return nil
 }
 
+// Submit implements driver.Device.
 func (d *device) Submit(commands []driver.Command) (driver.Serial, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
