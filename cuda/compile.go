@@ -13,32 +13,27 @@ import (
 )
 
 // A compiler turns the ops of one plan into launches. The file of each op family has its
-// method: gemm in linear.go, conv1d in conv1d.go, and so on. Addresses are final; should
-// the workspace move, the plan is compiled anew. It is compiled twice anyhow, first to learn
-// how much scratch its steps need.
+// method: gemm in linear.go, conv1d in conv1d.go, and so on. Addresses in the workspace are
+// provisional until the last op is compiled; see layout.go. Should the workspace move, the
+// plan is compiled anew.
 type compiler struct {
 	d        *device
 	plan     *backend.Plan
-	arena    driver.Pointer  // of the stream
-	offsets  []int           // of the temporaries in the arena, in elements
-	inputs   map[int]int     // offsets of the inputs, which lie apart
 	ctx      context.Context // of the call that compiles
 	index    int             // of the step being compiled
 	step     pass.Checked
-	fast     bool // the math of the step: Fast, and it does not demand Exact
-	scratch  scratch
+	fast     bool           // the math of the step: Fast, and it does not demand Exact
+	scratch  []backend.Temp // memory that lives for one step, or from there to a later one
 	launches []launch
 	constant map[string]*memory // fixed words, by their bytes
 	held     []*memory          // owned by the program
-	made     int                // launches, by the first pass
 	spare    []*call            // that are done with
 	kept     store
-	watched  bool                    // a launch may set the status word
-	chosen   map[string][2]string    // what choose said, and why
-	halves   []preparedRows          // that are there at this point of the recording
-	users    map[backend.Place][]int // steps that use a buffer
-	futures  map[int]future          // of what steps write
-	used     []bool                  // temporaries of which F32 elements are used
+	watched  bool                 // a launch may set the status word
+	chosen   map[string][2]string // what choose said, and why
+	halves   []preparedRows       // that are there at this point of the recording
+	users    [][]int              // steps that use a buffer
+	used     []bool               // temporaries of which F32 elements are used
 	tiles    map[tileShape]tileDecision
 	convs    map[convAsked]convDecision
 	maps     map[mapKey]tensorMap
@@ -46,13 +41,13 @@ type compiler struct {
 
 // A launch is one run of a kernel as a family describes it.
 type launch struct {
+	*kernel
 	label   string // the op, for Dump and error messages
 	why     reason // how it came to this kernel, for Dump
-	entry   *kernels.Entry
-	fn      driver.Function
 	grid    [3]uint32
 	shared  int
 	args    []byte
+	maps    []mapUse // among them
 	touches []touch
 	cost    pass.Cost
 	step    int
@@ -65,45 +60,25 @@ type touch struct {
 	write    bool
 }
 
-// scratch is memory that lives for one step, or from there to a later one.
-type scratch struct {
-	dry    bool
-	pieces [][]piece // of each step
-	temps  [][]int   // index in Plan.Temps of the piece, when not dry
-	next   int       // of the step being compiled
-}
-
-// A piece is what a dry pass learns of scratch: its size and the last step that uses it.
-type piece struct{ bytes, last int }
-
 // A region is scratch memory, or of a param.
 type region struct {
 	at           driver.Pointer
 	bytes        int
-	step, number int // of the piece, if it is scratch
+	step, number int // if it is scratch: where it was taken, and which it is
 }
 
 // temporary returns scratch memory, aligned to 256 bytes, whose contents are undefined.
 // It lives as long as the step, unless a later one keeps it.
 func (c *compiler) temporary(bytes int) region {
-	k := c.scratch.next
-	c.scratch.next++
-	r := region{at: c.arena, bytes: bytes, step: c.index, number: k}
-	if c.scratch.dry {
-		for len(c.scratch.pieces) <= c.index {
-			c.scratch.pieces = append(c.scratch.pieces, nil)
-		}
-		c.scratch.pieces[c.index] = append(c.scratch.pieces[c.index], piece{bytes, c.index})
-		return r
-	}
-	r.at += driver.Pointer(4 * c.offsets[c.scratch.temps[c.index][k]])
-	return r
+	k := len(c.scratch)
+	c.scratch = append(c.scratch, backend.Temp{Len: (bytes + 3) / 4, First: c.index, Last: c.index})
+	return region{at: provisionalAt(firstInRange + len(c.plan.Temps) + k), bytes: bytes, step: c.index, number: k}
 }
 
 // keep makes scratch of an earlier step live as long as the step being compiled.
 func (c *compiler) keep(r region) {
-	if c.scratch.dry && r.bytes > 0 {
-		c.scratch.pieces[r.step][r.number].last = c.index
+	if r.bytes > 0 {
+		c.scratch[r.number].Last = c.index
 	}
 }
 
@@ -114,10 +89,7 @@ func (c *compiler) at(b pass.Buffer, element int) driver.Pointer {
 		return c.plan.States[place.Index].(*memory).at + driver.Pointer(4*element)
 	}
 	c.used[place.Index] = true
-	if at, ok := c.inputs[place.Index]; ok {
-		return c.arena + driver.Pointer(4*(at+element))
-	}
-	return c.arena + driver.Pointer(4*(c.offsets[place.Index]+element))
+	return provisionalAt(firstInRange+place.Index) + driver.Pointer(4*element)
 }
 
 // words returns memory of the program with the given contents.
@@ -154,8 +126,8 @@ func (c *compiler) call(name string) *call {
 	}
 	*k = call{c: c, l: launch{label: c.step.Op.Name(), step: c.index}}
 	k.l.touches = k.room[:0]
-	if k.l.entry, k.l.fn, k.err = c.d.kernels.get(name); k.err != nil {
-		k.l.entry = &kernels.Entry{Name: name}
+	if k.l.kernel, k.err = c.d.kernels.get(name); k.err != nil {
+		k.l.kernel = &kernel{entry: &kernels.Entry{Name: name}}
 	}
 	return k
 }
@@ -169,13 +141,24 @@ func (k *call) because(format string, a ...any) *call {
 	return k
 }
 
+// says is because for what has been put into words.
+func (k *call) says(why string) *call {
+	k.l.why = reason{format: why}
+	return k
+}
+
 // A reason is put into words only for who asks.
 type reason struct {
 	format string
-	args   []any
+	args   []any // nil: it is in words
 }
 
-func (r reason) String() string { return fmt.Sprintf(r.format, r.args...) }
+func (r reason) String() string {
+	if r.args == nil {
+		return r.format
+	}
+	return fmt.Sprintf(r.format, r.args...)
+}
 
 func (k *call) touch(at driver.Pointer, bytes int, write bool) {
 	if bytes > 0 {
@@ -265,7 +248,7 @@ func (k *call) items(x pass.Items, batch, usual int) kernels.Items {
 // are beyond what the op allows. The run then fails.
 func (k *call) status() kernels.U32 {
 	k.c.watched = true
-	return kernels.U32(k.c.arena + headStatus)
+	return kernels.U32(provisionalAt(headRange) + headStatus)
 }
 
 // epilogue returns the parameter for an epilogue.
@@ -311,10 +294,6 @@ func run[A any](k *call, args A, g grid, shared int, cost pass.Cost) error {
 		k.l.grid[i] = uint32(n)
 	}
 	c.spare = append(c.spare, k)
-	if c.scratch.dry {
-		c.made++
-		return nil
-	}
 	k.l.shared = shared
 	k.l.args = c.kept.bytes(unsafe.Slice((*byte)(unsafe.Pointer(&args)), unsafe.Sizeof(args)))
 	k.l.touches = c.kept.ranges(k.l.touches)
@@ -353,19 +332,20 @@ func (s *store) ranges(t []touch) []touch {
 
 // compile turns all steps into launches.
 func (c *compiler) compile() error {
-	c.halves, c.used = nil, make([]bool, len(c.plan.Temps))
+	c.used = make([]bool, len(c.plan.Temps))
+	c.launches = make([]launch, 0, len(c.plan.Steps)+len(c.plan.Steps)/4+4)
 	for i, step := range c.plan.Steps {
 		if err := context.Cause(c.ctx); err != nil {
 			return err
 		}
-		c.index, c.step, c.scratch.next = i, step, 0
+		c.index, c.step = i, step
 		c.forget(step)
 		c.fast = c.plan.Math == pass.Fast && !demandsExact(step.Op)
 		if err := c.op(step); err != nil {
 			return fmt.Errorf("op %d: %s: %w", i, step.Op.Name(), err)
 		}
 	}
-	return nil
+	return checkRanges(len(c.plan.Temps) + len(c.scratch))
 }
 
 // demandsExact reports whether an op allows no rounded operands in a Fast recording.

@@ -26,7 +26,7 @@ func (c *compiler) conv1d(op pass.Conv1D, cost pass.Cost) error {
 	l := layWindows(p.in, p.taps, op.Stride)
 	switch d := c.decideConv1D(op, p, l); {
 	case d.way == "direct":
-		return c.conv1dDirect(op, p, d.why, cost)
+		return c.conv1dDirect(op, p, d.direct, cost)
 	case d.stretch != nil:
 		return c.conv1dStretch(op, p, *d.stretch, d.why, cost)
 	}
@@ -47,6 +47,7 @@ type convAsked struct {
 // A convDecision is the way that was chosen for a Conv1D, and why. A recording has few kinds.
 type convDecision struct {
 	way, why string
+	direct   directChoice // if that is the way
 	stretch  *stretchPlan // nil: another way
 }
 
@@ -72,6 +73,10 @@ func (c *compiler) decideConv1D(op pass.Conv1D, p *convParam, l convLayout) conv
 			d.stretch = &stretches[i]
 			break
 		}
+	}
+	if d.way == "direct" {
+		d.direct = chooseDirect(op.Batch*op.Out.Len(), p.out)
+		d.direct.why += "; " + d.why
 	}
 	if c.convs == nil {
 		c.convs = map[convAsked]convDecision{}
@@ -99,9 +104,8 @@ func (c *compiler) checkConv1D(op pass.Conv1D, p *convParam) error {
 }
 
 // conv1dDirect emits a Conv1D as one launch in FP32.
-func (c *compiler) conv1dDirect(op pass.Conv1D, p *convParam, why string, cost pass.Cost) error {
+func (c *compiler) conv1dDirect(op pass.Conv1D, p *convParam, t directChoice, cost pass.Cost) error {
 	rows := op.Batch * op.Out.Len()
-	t := chooseDirect(rows, p.out)
 	k := c.call("conv1d_" + t.name)
 	args := kernels.Conv1D{
 		X:       k.read(op.X, op.Batch, op.In, p.in),
@@ -115,7 +119,7 @@ func (c *compiler) conv1dDirect(op pass.Conv1D, p *convParam, why string, cost p
 		Epilogue: epilogue(op.Epilogue),
 	}
 	args.Vectors = flag(inQuads(args.Y))
-	return run(k.because("%s; %s", t.why, why), args, t.grid(rows, p.out), 0, cost)
+	return run(k.says(t.why), args, t.grid(rows, p.out), 0, cost)
 }
 
 // conv1dTiles emits a Conv1D as a product on tensor cores, whose rows are windows that

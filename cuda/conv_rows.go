@@ -86,10 +86,10 @@ func (p *convParam) form(ctx context.Context, l convLayout) (*matrix, error) {
 // overlapping reports whether the driver makes tensor maps whose rows overlap. CUDA's
 // documentation has rows that lie apart; the hardware computes addresses and does not care.
 func (c *compiler) overlapping(m *memory) bool {
-	_, err := c.tensorMap(driver.TensorMap{
+	_, err := c.tensorMap(keyOf(driver.TensorMap{
 		Type: driver.TensorF16, Address: m.at, Size: []uint64{64, 4, 2}, Stride: []uint64{32, 5 * 32},
 		Box: []uint32{64, 2, 1}, Swizzle: driver.Swizzle128, Promote: 256,
-	})
+	}))
 	return err == nil
 }
 

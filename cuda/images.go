@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
@@ -26,7 +27,14 @@ type images struct {
 
 	mu      sync.Mutex
 	modules map[string]driver.Module
-	loaded  map[string]driver.Function
+	loaded  map[string]*kernel
+}
+
+// A kernel is one that is loaded.
+type kernel struct {
+	entry    *kernels.Entry
+	fn       driver.Function
+	pointers []uintptr // where its parameters have addresses
 }
 
 // place is where a kernel is in the table.
@@ -40,7 +48,7 @@ type archived interface{ Archive() *kernels.Archive }
 
 // newImages chooses the tier for a device; a name forces one.
 func newImages(d *device, tier string) (*images, error) {
-	m := &images{d: d, table: map[string]*place{}, modules: map[string]driver.Module{}, loaded: map[string]driver.Function{}}
+	m := &images{d: d, table: map[string]*place{}, modules: map[string]driver.Module{}, loaded: map[string]*kernel{}}
 	var err error
 	if own, ok := d.drv.(archived); ok {
 		m.archive = own.Archive()
@@ -86,26 +94,27 @@ func (m *images) has(name string) bool {
 }
 
 // get returns a kernel, loading it if need be.
-func (m *images) get(name string) (*kernels.Entry, driver.Function, error) {
-	p, ok := m.table[name]
-	if !ok {
-		return nil, 0, fmt.Errorf("no kernel is called %s: %w", name, pass.ErrUnsupported)
-	}
-	if !m.chosen.Has(p.entry) {
-		return nil, 0, fmt.Errorf("kernel %s is not among those for %s, which %s uses: %w", name, m.chosen.Name, m.d.gpu.Name, pass.ErrUnsupported)
-	}
+func (m *images) get(name string) (*kernel, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if fn, ok := m.loaded[name]; ok {
-		return &p.entry, fn, nil
+	if k, ok := m.loaded[name]; ok {
+		return k, nil
+	}
+	p, ok := m.table[name]
+	if !ok {
+		return nil, fmt.Errorf("no kernel is called %s: %w", name, pass.ErrUnsupported)
+	}
+	if !m.chosen.Has(p.entry) {
+		return nil, fmt.Errorf("kernel %s is not among those for %s, which %s uses: %w", name, m.chosen.Name, m.d.gpu.Name, pass.ErrUnsupported)
 	}
 	fn, err := m.load(p)
 	if err != nil {
-		return nil, 0, fmt.Errorf("kernel %s for %s: %w", name, m.chosen.Name, err)
+		return nil, fmt.Errorf("kernel %s for %s: %w", name, m.chosen.Name, err)
 	}
-	m.loaded[name] = fn
+	k := &kernel{&p.entry, fn, pointers(reflect.TypeOf(p.entry.Args))}
+	m.loaded[name] = k
 	m.d.log.Debug("cuda: kernel", "name", name, "tier", m.chosen.Name)
-	return &p.entry, fn, nil
+	return k, nil
 }
 
 func (m *images) load(p *place) (fn driver.Function, err error) {

@@ -52,29 +52,15 @@ type future struct {
 
 // future returns what becomes of the rows of the argument that the step being compiled
 // writes.
-func (c *compiler) future(a pass.Arg) future {
-	f, ok := c.futures[c.index] // of the first pass
-	if !ok {
-		f = c.follow(a)
-		if c.futures == nil {
-			c.futures = map[int]future{}
-		}
-		c.futures[c.index] = f
-	}
-	return f
-}
-
-// follow goes through the steps from the one on that is being compiled.
-func (c *compiler) follow(a pass.Arg) (f future) {
+func (c *compiler) future(a pass.Arg) (f future) {
 	key := c.rowsKey(a)
 	first, end := a.Range()
 	span, whole := pass.Span{From: first, To: end}, true
 	live := []pass.Span{span} // what has not been written again
-	for _, i := range c.usersOf(key.place) {
-		if i <= c.index {
-			continue
-		}
-		step := c.plan.Steps[i]
+	users := c.usersOf(key.place)
+	next, _ := slices.BinarySearch(users, c.index+1)
+	for _, i := range users[next:] {
+		step := &c.plan.Steps[i]
 		for _, u := range step.Args {
 			if u.Access&pass.Read == 0 || c.plan.Place(u.View.Buffer) != key.place || !meets(live, u) {
 				continue
@@ -111,17 +97,25 @@ func (c *compiler) follow(a pass.Arg) (f future) {
 // usersOf returns the steps that use a buffer.
 func (c *compiler) usersOf(p backend.Place) []int {
 	if c.users == nil {
-		c.users = map[backend.Place][]int{}
+		c.users = make([][]int, len(c.plan.Temps)+len(c.plan.States))
 		for i, step := range c.plan.Steps {
-			for _, a := range step.Args {
-				at := c.plan.Place(a.View.Buffer)
-				if all := c.users[at]; len(all) == 0 || all[len(all)-1] != i {
-					c.users[at] = append(all, i)
+			for a := range step.Args {
+				u := &c.users[c.numberOf(c.plan.Place(step.Args[a].View.Buffer))]
+				if n := len(*u); n == 0 || (*u)[n-1] != i {
+					*u = append(*u, i)
 				}
 			}
 		}
 	}
-	return c.users[p]
+	return c.users[c.numberOf(p)]
+}
+
+// numberOf numbers the buffers of the plan: temporaries, then states.
+func (c *compiler) numberOf(p backend.Place) int {
+	if p.State {
+		return len(c.plan.Temps) + p.Index
+	}
+	return p.Index
 }
 
 // meets reports whether an argument has elements, or gaps between its rows, in any of the
@@ -289,9 +283,7 @@ func (c *compiler) left(a pass.Arg, norms bool) (prepared, error) {
 		for _, r := range []region{p.high, p.low, p.scales, p.norms} {
 			c.keep(r)
 		}
-		if !c.scratch.dry {
-			p.note = fmt.Sprintf("rows as op %d left them", p.high.step)
-		}
+		p.note = fmt.Sprintf("rows as op %d left them", p.high.step)
 		return p, nil
 	}
 	rows := rowsOf(func(k *call) kernels.View { return k.read(a.View, a.Batch, a.Rows, a.Cols) }, a.Batch, a.Rows, a.Cols)

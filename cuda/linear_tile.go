@@ -66,7 +66,8 @@ func (c *compiler) tile(p product, cost pass.Cost) error {
 			return err
 		}
 		// The driver makes no map of such operands, as rows that overlap.
-		t, why = tileChoice{rows: 128, columns: 128, splits: 1}, err.Error()
+		t = tileChoice{rows: 128, columns: 128, splits: 1}
+		why = fmt.Sprintf("%v: %v", t, err)
 	case t.splits > 1:
 		return c.tileSplit(p, t, why, cost)
 	}
@@ -74,7 +75,7 @@ func (c *compiler) tile(p product, cost pass.Cost) error {
 	args := p.args(k)
 	args.Splits = 1
 	p.results(k, &args)
-	return run(k.because("%v: %s", t, why), args, t.grid(p.rows(), p.columns.Len()), t.shared(p.parts(), c.d.attributes.capability), cost)
+	return run(k.says(why), args, t.grid(p.rows(), p.columns.Len()), t.shared(p.parts(), c.d.attributes.capability), cost)
 }
 
 // A tileShape is all of a product that decides between tiles.
@@ -90,7 +91,7 @@ type tileDecision struct {
 	why  string
 }
 
-// decide chooses between the tiles for a product.
+// decide chooses between the tiles for a product, and says why that one.
 func (c *compiler) decide(p *product) (t tileChoice, why string) {
 	shape := tileShape{p.items, p.lines, p.width, p.whole, p.columns.Len(), p.segments, p.depth, p.parts(), p.straight()}
 	if was, ok := c.tiles[shape]; ok {
@@ -102,7 +103,7 @@ func (c *compiler) decide(p *product) (t tileChoice, why string) {
 		names[i] = t.String()
 	}
 	name, why := c.choose(p.boundary(), rule, names...)
-	t = ways[slices.Index(names, name)]
+	t, why = ways[slices.Index(names, name)], name+": "+why
 	if c.tiles == nil {
 		c.tiles = map[tileShape]tileDecision{}
 	}
@@ -130,7 +131,7 @@ func (c *compiler) tileSplit(p product, t tileChoice, why string, cost pass.Cost
 	k := c.call(t.kernel(p.parts()))
 	args := p.args(k)
 	args.Splits, args.Sums = uint32(t.splits), kernels.F32(k.to(sums))
-	if err := run(k.because("%v: %s", t, why), args, t.grid(rows, columns), t.shared(p.parts(), c.d.attributes.capability), cost); err != nil {
+	if err := run(k.says(why), args, t.grid(rows, columns), t.shared(p.parts(), c.d.attributes.capability), cost); err != nil {
 		return err
 	}
 	k = c.call("tile_sum")

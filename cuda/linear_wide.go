@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
@@ -16,29 +17,27 @@ func (c *compiler) tileWide(p product, t tileChoice, why string, cost pass.Cost)
 	args := kernels.WideTile{Tile: p.args(k)}
 	args.Tile.Splits = 1
 	p.results(k, &args.Tile)
-	if !c.scratch.dry { // addresses are not known yet
-		if err := c.wideMaps(&args, &p, s); err != nil {
-			return fmt.Errorf("tensor maps of %v: %w", t, err)
-		}
+	if err := k.wideMaps(&args.Tile, &p, s); err != nil {
+		return fmt.Errorf("tensor maps of %v: %w", t, err)
 	}
 	clusters := min(wideClusters(&p, s), wideAtOnce(s, c.d.attributes.sms))
-	return run(k.because("%v: %s", t, why), args, grid{clusters * s.Blocks, 1, 1}, s.Shared(), cost)
+	return run(k.says(why), args, grid{clusters * s.Blocks, 1, 1}, s.Shared(), cost)
 }
 
-// wideMaps makes the maps of the operands.
-func (c *compiler) wideMaps(w *kernels.WideTile, p *product, s kernels.WideShape) error {
-	a := &w.Tile
+// wideMaps notes the maps of the operands.
+func (k *call) wideMaps(a *kernels.Tile, p *product, s kernels.WideShape) error {
+	var w kernels.WideTile
 	for _, m := range []struct {
-		to          *kernels.TensorMap
+		to          uintptr
 		at          kernels.F16
 		size        []uint64
 		stride      []uint64
 		rows, items int
 	}{
-		{&w.A, a.A, []uint64{uint64(p.depth), uint64(p.width), uint64(p.items)}, []uint64{uint64(2 * a.AStep), uint64(2 * a.AItem)}, kernels.WideRows, 1},
-		{&w.ALow, a.ALow, []uint64{uint64(p.depth), uint64(p.width), uint64(p.items)}, []uint64{uint64(2 * a.AStep), uint64(2 * a.AItem)}, kernels.WideRows, 1},
-		{&w.B, a.B, []uint64{uint64(p.depth), uint64(a.Columns)}, []uint64{uint64(2 * a.BRow)}, s.Columns / s.Blocks, 0},
-		{&w.BLow, a.BLow, []uint64{uint64(p.depth), uint64(a.Columns)}, []uint64{uint64(2 * a.BRow)}, s.Columns / s.Blocks, 0},
+		{unsafe.Offsetof(w.A), a.A, []uint64{uint64(p.depth), uint64(p.width), uint64(p.items)}, []uint64{uint64(2 * a.AStep), uint64(2 * a.AItem)}, kernels.WideRows, 1},
+		{unsafe.Offsetof(w.ALow), a.ALow, []uint64{uint64(p.depth), uint64(p.width), uint64(p.items)}, []uint64{uint64(2 * a.AStep), uint64(2 * a.AItem)}, kernels.WideRows, 1},
+		{unsafe.Offsetof(w.B), a.B, []uint64{uint64(p.depth), uint64(a.Columns)}, []uint64{uint64(2 * a.BRow)}, s.Columns / s.Blocks, 0},
+		{unsafe.Offsetof(w.BLow), a.BLow, []uint64{uint64(p.depth), uint64(a.Columns)}, []uint64{uint64(2 * a.BRow)}, s.Columns / s.Blocks, 0},
 	} {
 		if m.at == 0 {
 			continue
@@ -50,8 +49,7 @@ func (c *compiler) wideMaps(w *kernels.WideTile, p *product, s kernels.WideShape
 		if m.items > 0 {
 			t.Box = append(t.Box, uint32(m.items))
 		}
-		var err error
-		if *m.to, err = c.tensorMap(t); err != nil {
+		if err := k.tensorMap(m.to, t, p.w.high); err != nil {
 			return err
 		}
 	}

@@ -26,10 +26,9 @@ type program struct {
 	base       driver.Pointer // of the arena, as the graphs know it
 	generation int            // of the arena
 	bytes      int            // of the arena
-	inputs     map[int]int
-	offsets    []int
-	upload     int // bytes that go up with each run: head and inputs
-	download   int // bytes of the outputs
+	offsets    []int          // of the plan's temporaries in it, in elements
+	upload     int            // bytes that go up with each run: head and inputs
+	download   int            // bytes of the outputs
 
 	version int      // of the choices
 	blocks  []*block // of page-locked memory, one for each job
@@ -55,8 +54,7 @@ func (p *program) compile(ctx context.Context) error {
 		p.chosen = map[string][2]string{}
 	}
 	c := &compiler{
-		d: s.d, ctx: ctx, plan: p.plan, arena: s.arena.at, offsets: make([]int, len(p.plan.Temps)),
-		constant: map[string]*memory{}, chosen: p.chosen,
+		d: s.d, ctx: ctx, plan: p.plan, constant: map[string]*memory{}, chosen: p.chosen,
 	}
 	defer func() { p.held = append(p.held, c.held...) }()
 	for _, t := range p.plan.Temps { // before a kernel is asked whether it can count that far
@@ -65,34 +63,30 @@ func (p *program) compile(ctx context.Context) error {
 		}
 	}
 	took := newPhases()
-	c.scratch.dry = true
 	if err := c.compile(); err != nil {
 		return err
 	}
-	took.end("sizes")
-	offsets, inputs, temps, bytes, err := s.place(p.plan, c.used, c.scratch.pieces)
-	if err != nil {
+	took.end("launches")
+	offsets, bytes := layOut(p.plan, c.used, c.scratch)
+	if err := s.arena.grow(uint64(bytes)); err != nil {
 		return err
 	}
 	took.end("layout")
-	c.arena, c.offsets, c.inputs = s.arena.at, offsets, inputs
-	c.scratch = scratch{temps: temps}
-	c.launches = make([]launch, 0, c.made)
-	if err := c.compile(); err != nil {
+	if err := c.settle(s.arena.at, offsets); err != nil {
 		return err
 	}
-	p.launches, p.watched, p.offsets, p.inputs = c.launches, c.watched, offsets, inputs
+	took.end("addresses")
+	p.launches, p.watched, p.offsets = c.launches, c.watched, offsets[:len(p.plan.Temps)]
 	p.base, p.bytes = s.arena.at, bytes
 	p.upload = inputsAt
 	for _, i := range p.plan.Inputs {
-		p.upload = max(p.upload, 4*(inputs[i]+p.plan.Temps[i].Len))
+		p.upload = max(p.upload, 4*(offsets[i]+p.plan.Temps[i].Len))
 	}
 	p.download = 0
 	for _, o := range p.plan.Outputs {
 		p.download += 4 * o.Len
 	}
 	p.cut()
-	took.end("launches")
 	if err := p.instantiate(took); err != nil {
 		return err
 	}
@@ -139,8 +133,8 @@ func (p *program) instantiate(took *phases) error {
 			continue
 		}
 		launches := p.launches[g.from:g.to]
-		after := dependencies(launches)
-		took.end("order")
+		after := make(chan [][]int, 1) // found while the driver makes the nodes
+		go func() { after <- dependencies(launches) }()
 		err := p.s.d.do(func() (err error) {
 			g.exec, err = p.graph(launches, after, took)
 			return err
@@ -153,7 +147,7 @@ func (p *program) instantiate(took *phases) error {
 }
 
 // graph makes an executable graph of launches that come after others.
-func (p *program) graph(launches []launch, after [][]int, took *phases) (driver.Exec, error) {
+func (p *program) graph(launches []launch, after <-chan [][]int, took *phases) (driver.Exec, error) {
 	drv := p.s.d.drv
 	g, err := drv.CreateGraph()
 	if err != nil {
@@ -161,19 +155,22 @@ func (p *program) graph(launches []launch, after [][]int, took *phases) (driver.
 	}
 	defer drv.DestroyGraph(g)
 	nodes := make([]driver.Node, len(launches))
-	edges := make([]driver.Edge, 0, len(launches))
 	for i := range launches {
 		if nodes[i], err = drv.AddKernel(g, launches[i].driver()); err != nil {
 			return 0, fmt.Errorf("op %d: %s: kernel %s: %w", launches[i].step, launches[i].label, launches[i].entry.Name, err)
 		}
+	}
+	took.end("nodes")
+	edges := make([]driver.Edge, 0, len(launches)+len(launches)/4)
+	for i, before := range <-after {
 		// A kernel waits for what it depends on by itself, and every kernel does, so
 		// that all that came before the one is done as well.
-		early := len(after[i]) == 1 && p.s.d.kernels.wait()
-		for _, k := range after[i] {
+		early := len(before) == 1 && p.s.d.kernels.wait()
+		for _, k := range before {
 			edges = append(edges, driver.Edge{From: nodes[k], To: nodes[i], Programmatic: early})
 		}
 	}
-	took.end("nodes")
+	took.end("order")
 	if err := drv.AddEdges(g, edges); err != nil {
 		return 0, err
 	}
@@ -197,9 +194,6 @@ func (p *program) Pieces() []pass.Cost { return p.pieces }
 func (p *program) at(place backend.Place, element int) driver.Pointer {
 	if place.State {
 		return p.plan.States[place.Index].(*memory).at + driver.Pointer(4*element)
-	}
-	if at, ok := p.inputs[place.Index]; ok {
-		return p.base + driver.Pointer(4*(at+element))
 	}
 	return p.base + driver.Pointer(4*(p.offsets[place.Index]+element))
 }

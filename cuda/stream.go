@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -126,40 +125,6 @@ func (s *stream) hush() {
 	if err := s.quiet(); err != nil && s.d.gone() == nil {
 		s.d.log.Warn("cuda: close", "error", err)
 	}
-}
-
-// place lays out the memory of a plan of which some temporaries are used and whose steps
-// need the given scratch, and makes the arena large enough for it. It returns the offsets of
-// the plan's temporaries and then of the scratch pieces, in elements, and those of the inputs.
-func (s *stream) place(plan *backend.Plan, used []bool, scratch [][]piece) (offsets []int, inputs map[int]int, temps [][]int, bytes int, err error) {
-	const align = 64 // elements: what tensor maps and vector loads want, and a little more
-	inputs = map[int]int{}
-	at := inputsAt / 4
-	laid := *plan
-	laid.Temps = slices.Clone(plan.Temps)
-	for i := range laid.Temps {
-		if t := &laid.Temps[i]; !used[i] && t.Last < len(plan.Steps) { // it is no output
-			t.Len = 0
-		}
-	}
-	for _, i := range plan.Inputs {
-		inputs[i] = at
-		at += up(plan.Temps[i].Len, align)
-		laid.Temps[i].Len = 0
-	}
-	temps = make([][]int, len(plan.Steps))
-	for step, all := range scratch {
-		for _, need := range all {
-			temps[step] = append(temps[step], len(laid.Temps))
-			laid.Temps = append(laid.Temps, backend.Temp{Len: (need.bytes + 3) / 4, First: step, Last: need.last})
-		}
-	}
-	offsets, length := laid.Pack(align)
-	for i := range offsets {
-		offsets[i] += at
-	}
-	bytes = 4 * (at + length)
-	return offsets, inputs, temps, bytes, s.arena.grow(uint64(bytes))
 }
 
 // keptBytes is how large a workspace is kept for the next recording, since mapping memory

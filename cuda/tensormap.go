@@ -20,14 +20,41 @@ type tensorMap struct {
 	err  error
 }
 
-// tensorMap returns the driver's map of a tensor without steps. The operands of many
-// launches of a recording are the same, and asking the driver takes longer than all else
-// that a launch costs.
-func (c *compiler) tensorMap(t driver.TensorMap) ([128]byte, error) {
+// A mapUse is a tensor map among the parameters of a launch.
+type mapUse struct {
+	offset uintptr
+	key    mapKey
+}
+
+// keyOf returns the key of a tensor without steps.
+func keyOf(t driver.TensorMap) mapKey {
 	key := mapKey{typ: t.Type, swizzle: t.Swizzle, promote: t.Promote, address: t.Address, rank: len(t.Size)}
 	copy(key.size[:], t.Size)
 	copy(key.stride[:], t.Stride)
 	copy(key.box[:], t.Box)
+	return key
+}
+
+// tensorMap notes that the parameters have the map of a tensor at an offset, which is made
+// when its address is known. Whether the driver makes one of such a tensor at all is asked
+// now, of one at another address, which is real.
+func (k *call) tensorMap(offset uintptr, t driver.TensorMap, elsewhere driver.Pointer) error {
+	key := keyOf(t)
+	if k.l.maps == nil {
+		k.l.maps = make([]mapUse, 0, 4) // of products in parts
+	}
+	k.l.maps = append(k.l.maps, mapUse{offset, key})
+	if key.address&provisional != 0 {
+		key.address = elsewhere
+	}
+	_, err := k.c.tensorMap(key)
+	return err
+}
+
+// tensorMap returns the driver's map of a tensor. The operands of many launches of a
+// recording are the same, and asking the driver takes longer than all else that a launch
+// costs.
+func (c *compiler) tensorMap(key mapKey) ([128]byte, error) {
 	if m, ok := c.maps[key]; ok {
 		return m.made, m.err
 	}

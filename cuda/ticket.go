@@ -100,7 +100,7 @@ func (t *ticket) fill() error {
 	binary.LittleEndian.PutUint64(b.data[headStatus:], 0)
 	binary.LittleEndian.PutUint64(b.data[headSerial:], t.job.Serial)
 	for i, k := range p.plan.Inputs { // in the order in which they lie
-		at, from := 4*p.inputs[k], bytesOf(t.job.Inputs[i])
+		at, from := 4*p.offsets[k], bytesOf(t.job.Inputs[i])
 		if len(from) > pieceBytes {
 			if err := t.stream(at, from); err != nil {
 				return err
