@@ -3,6 +3,7 @@ package backend
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -29,18 +30,25 @@ type temp struct {
 	written bool
 }
 
-func newRecorder(s *session, number uint32, opt pass.RecordOptions) *recorder {
+// A size is how much a recording has. The next one of a session is often as large: room for
+// it is made at once, since growing takes as long as checking.
+type size struct{ steps, temps int }
+
+func newRecorder(s *session, number uint32, opt pass.RecordOptions, like size) *recorder {
 	return &recorder{
 		s:   s,
 		ref: pass.Ref{Device: s.d.number, Session: s.number, Recording: number},
 		plan: &Plan{
 			Label:  opt.Label,
 			Math:   opt.Math,
+			Steps:  make([]pass.Checked, 0, like.steps),
+			Temps:  make([]Temp, 0, like.temps),
 			places: map[pass.Ref]Place{},
 			params: map[pass.Ref]Memory{},
 			caches: map[pass.Ref]Memory{},
 		},
-		held: map[*shared]bool{},
+		temps: make([]temp, 0, like.temps),
+		held:  map[*shared]bool{},
 	}
 }
 
@@ -57,7 +65,7 @@ func (r *recorder) Do(ops ...pass.Op) {
 		}
 		checked, err := pass.Check(op)
 		if err == nil {
-			err = r.add(checked)
+			err = r.add(&checked)
 		}
 		if err != nil {
 			r.failf("op %d: %w", len(r.plan.Steps), err)
@@ -66,7 +74,7 @@ func (r *recorder) Do(ops ...pass.Op) {
 }
 
 // add records a checked op after looking up its handles.
-func (r *recorder) add(op pass.Checked) error {
+func (r *recorder) add(op *pass.Checked) error {
 	for _, p := range op.Params {
 		if err := r.useParam(p.Param); err != nil {
 			return fmt.Errorf("%s: %s: %w", op.Op.Name(), p.Name, err)
@@ -80,7 +88,8 @@ func (r *recorder) add(op pass.Checked) error {
 		}
 		writes = writes || u.Access&pass.Write != 0
 	}
-	for _, a := range op.Args {
+	for i := range op.Args {
+		a := &op.Args[i]
 		if err := r.useArg(a, step); err != nil {
 			return fmt.Errorf("%s: %s: %w", op.Op.Name(), a.Name, err)
 		}
@@ -89,16 +98,17 @@ func (r *recorder) add(op pass.Checked) error {
 	if !writes {
 		return nil // nothing to do
 	}
-	for _, a := range op.Args {
+	for i := range op.Args {
+		a := &op.Args[i]
 		if b := a.View.Buffer; a.Access&pass.Write != 0 && b.Ref().Recording != 0 && !empty(a) {
 			r.temps[b.Ref().ID-1].written = true
 		}
 	}
-	r.plan.Steps = append(r.plan.Steps, op)
+	r.plan.Steps = append(r.plan.Steps, *op)
 	return nil
 }
 
-func empty(a pass.Arg) bool {
+func empty(a *pass.Arg) bool {
 	first, end := a.Range()
 	return first == end
 }
@@ -138,7 +148,7 @@ func (r *recorder) holdLocked(s *shared) {
 }
 
 // useArg looks up the buffer of an argument and stretches its lifetime to the step.
-func (r *recorder) useArg(a pass.Arg, step int) error {
+func (r *recorder) useArg(a *pass.Arg, step int) error {
 	b := a.View.Buffer
 	if b.Ref().Recording == 0 {
 		return r.useState(b)
@@ -290,5 +300,17 @@ func (r *recorder) finish() error {
 			t.Len, t.First, t.Last = 0, 0, -1
 		}
 	}
+	r.plan.Steps, r.plan.Temps = fitted(r.plan.Steps), fitted(r.plan.Temps)
 	return r.err
+}
+
+// size returns how much the recording has.
+func (r *recorder) size() size { return size{len(r.plan.Steps), len(r.plan.Temps)} }
+
+// fitted returns a slice that leaves no more than half of its memory empty.
+func fitted[T any](s []T) []T {
+	if len(s) < cap(s)/2 {
+		return slices.Clone(s)
+	}
+	return s
 }

@@ -28,6 +28,7 @@ type session struct {
 	caches     table[*shared]
 	recordings map[*recording]struct{}
 	recorded   uint32 // recordings so far
+	size       size   // of the last one
 	queue      []*run // from head on
 	head       int
 	pumping    bool
@@ -256,9 +257,9 @@ func (s *session) record(ctx context.Context, opt pass.RecordOptions, f func(pas
 	}
 	s.mu.Lock()
 	s.recorded++
-	number := s.recorded
+	number, like := s.recorded, s.size
 	s.mu.Unlock()
-	r := newRecorder(s, number, opt)
+	r := newRecorder(s, number, opt, like)
 	err := callback(r, f)
 	if err == nil {
 		err = r.finish()
@@ -283,6 +284,7 @@ func (s *session) record(ctx context.Context, opt pass.RecordOptions, f func(pas
 	}
 	rec := newRecording(s, number, opt, r, program, key)
 	s.mu.Lock()
+	s.size = r.size()
 	closed := s.closed.Load()
 	if !closed {
 		s.recordings[rec] = struct{}{}
