@@ -98,10 +98,21 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	let count = {{if .PerBin}}min(length / words.hop, frames){{else}}frames{{end}};
 	let live = bin < words.mels;
 	{{if eq .Entry "bins"}}
+	// Logarithms may lie far from zero, close to each other: what is averaged is how far they
+	// are from the first one, which is read by who writes it alone.
+	if (lane == 0u) {
+		var v = 0.0;
+		if (live && count > 0u) {
+			v = y[start + bin];
+		}
+		shares[thread].x = select(v, 0.0, (bitcast<u32>(v) & 0x7f800000u) == 0x7f800000u);
+	}
+	workgroupBarrier();
+	let origin = shares[thread % 8u].x;
 	var sum = 0.0;
 	if (live) {
 		for (var i = lane; i < count; i += {{div .Threads 8}}u) {
-			sum += y[start + i * words.y_row + bin];
+			sum += y[start + i * words.y_row + bin] - origin;
 		}
 	}
 	let mean = settled(column(thread, vec2<f32>(sum, 0.0)).x / f32(max(count, 1u)));
@@ -109,7 +120,7 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	sum = 0.0;
 	if (live) {
 		for (var i = lane; i < count; i += {{div .Threads 8}}u) {
-			let d = y[start + i * words.y_row + bin] - mean;
+			let d = settled(y[start + i * words.y_row + bin] - origin) - mean;
 			sum = fma(d, d, sum);
 		}
 	}
@@ -119,11 +130,8 @@ fn {{.Entry}}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) 
 	if (live) {
 		for (var i = lane; i < frames; i += {{div .Threads 8}}u) {
 			let at = start + i * words.y_row + bin;
-			{{if .PerBin}}
-			y[at] = select(0.0, (y[at] - mean) * scale, i < count);
-			{{else}}
-			y[at] = y[at] - mean;
-			{{end}}
+			let v = settled(y[at] - origin) - mean;
+			y[at] = {{if .PerBin}}select(0.0, v * scale, i < count){{else}}v{{end}};
 		}
 	}
 	{{else}}
