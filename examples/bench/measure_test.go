@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,42 +27,40 @@ func TestStatistics(t *testing.T) {
 	require.InDelta(t, 0.00275, s.result(r).Median, 1e-12)
 }
 
+// Runs pass in a clock of their own, so that it is known how many there are.
 func TestTake(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		each   time.Duration // of a run, as it says
+		each   time.Duration // of a run
 		first  time.Duration
 		single bool
 		limit  time.Duration
-		runs   int // −1: many
+		runs   int
 		calls  int
 	}{
-		"short runs":             {time.Microsecond, 0, false, 20 * time.Millisecond, -1, -1},
-		"at least three":         {time.Second, time.Second, false, 1, leastRuns, leastRuns + 1},
+		"short runs":             {time.Millisecond, 0, false, 20 * time.Millisecond, 20, 20 + 20},
+		"short warm-up":          {time.Millisecond, 0, false, time.Second, 1000, 300 + 1000},
+		"at least three":         {time.Second, time.Second, false, 1, leastRuns, 1 + leastRuns},
 		"long runs once":         {patience + 1, 0, false, time.Millisecond, 1, 1},
 		"no run if one was long": {time.Second, patience + 1, false, time.Millisecond, 1, 0},
 		"not had twice":          {time.Second, 0, true, time.Millisecond, 1, 1},
-		"no more than are kept":  {0, 0, false, time.Hour, mostRuns, -1},
+		"no more than are kept":  {time.Millisecond, 0, false, time.Hour, mostRuns, 300 + mostRuns},
 	} {
-		var s samples
-		calls := 0
-		ctx := context.Background()
-		r := &ready{single: tc.single, first: tc.first, once: func(context.Context) (time.Duration, error) {
-			calls++
-			return tc.each, nil
-		}}
-		require.NoError(t, s.take(ctx, r, tc.limit), name)
-		if tc.runs == 1 { // nor in a second round
-			require.NoError(t, s.take(ctx, r, tc.limit), name)
-		}
-		if tc.runs >= 0 {
+		synctest.Test(t, func(t *testing.T) {
+			var s samples
+			calls := 0
+			r := &ready{single: tc.single, first: tc.first, once: func(context.Context) (time.Duration, error) {
+				calls++
+				time.Sleep(tc.each)
+				return tc.each, nil
+			}}
+			require.NoError(t, s.take(t.Context(), r, tc.limit), name)
+			if tc.runs == 1 { // nor in a second round
+				require.NoError(t, s.take(t.Context(), r, tc.limit), name)
+			}
 			require.Len(t, s.runs, tc.runs, name)
-		} else {
-			require.Greater(t, len(s.runs), leastRuns, name)
-		}
-		if tc.calls >= 0 {
 			require.Equal(t, tc.calls, calls, name)
-		}
+		})
 	}
 }
 

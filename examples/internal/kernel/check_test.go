@@ -1,8 +1,10 @@
 package kernel
 
 import (
+	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -64,29 +66,66 @@ func TestOutputsAreReset(t *testing.T) {
 	require.ErrorIs(t, err, ErrWrong)
 }
 
+// A sleeper is a session whose runs take 50 µs for each op, in the clock of a bubble.
+type sleeper struct{ pass.Session }
+
+type sleepingRecording struct {
+	pass.Recording
+	takes time.Duration
+}
+
+type countingPass struct {
+	pass.Pass
+	ops *int
+}
+
+func (p countingPass) Do(ops ...pass.Op) {
+	*p.ops += len(ops)
+	p.Pass.Do(ops...)
+}
+
+func (s sleeper) Record(ctx context.Context, opt pass.RecordOptions, f func(pass.Pass)) (pass.Recording, error) {
+	ops := 0
+	rec, err := s.Session.Record(ctx, opt, func(p pass.Pass) { f(countingPass{p, &ops}) })
+	return sleepingRecording{rec, time.Duration(ops) * 50 * time.Microsecond}, err
+}
+
+func (r sleepingRecording) Start(ctx context.Context, binds ...pass.Bind) (pass.Run, error) {
+	time.Sleep(r.takes)
+	return r.Recording.Start(ctx, binds...)
+}
+
+func (r sleepingRecording) Run(ctx context.Context, binds ...pass.Bind) (pass.Run, error) {
+	time.Sleep(r.takes)
+	return r.Recording.Run(ctx, binds...)
+}
+
 func TestRepeat(t *testing.T) {
 	t.Parallel()
-	dev, err := cpu.Open(cpu.Config{Threads: 1})
-	require.NoError(t, err)
-	defer dev.Close()
-	j, err := Gemm(1, 8, 8, pass.F32).Job()
-	require.NoError(t, err)
-	k, err := j.On(t.Context(), dev)
-	require.NoError(t, err)
-	defer k.Close()
-	timed, err := k.Record(t.Context(), pass.Exact)
-	require.NoError(t, err)
-	timed.First = 2 * time.Second // of a slow device
-	require.NoError(t, timed.Repeat(t.Context(), time.Millisecond))
-	require.Equal(t, 1, timed.Ops)
-	timed.First = 500 * time.Millisecond // something was loaded
-	require.NoError(t, timed.Repeat(t.Context(), time.Millisecond))
-	require.Greater(t, timed.Ops, 1)
-	took, err := timed.Several(t.Context(), 3)
-	require.NoError(t, err)
-	require.Greater(t, took, time.Duration(0))
-	require.NoError(t, timed.Close())
-	require.NoError(t, timed.Close())
+	synctest.Test(t, func(t *testing.T) {
+		dev, err := cpu.Open(cpu.Config{Threads: 1})
+		require.NoError(t, err)
+		defer dev.Close()
+		j, err := Gemm(1, 8, 8, pass.F32).Job()
+		require.NoError(t, err)
+		k, err := j.On(t.Context(), dev)
+		require.NoError(t, err)
+		defer k.Close()
+		k.session = sleeper{k.session}
+		timed, err := k.Record(t.Context(), pass.Exact)
+		require.NoError(t, err)
+		timed.First = 2 * time.Second // of a slow device
+		require.NoError(t, timed.Repeat(t.Context(), time.Millisecond))
+		require.Equal(t, 1, timed.Ops)
+		timed.First = 500 * time.Millisecond // something was loaded
+		require.NoError(t, timed.Repeat(t.Context(), time.Millisecond))
+		require.Equal(t, 24, timed.Ops) // 50 µs each, and a fifth more
+		took, err := timed.Several(t.Context(), 3)
+		require.NoError(t, err)
+		require.Equal(t, 24*50*time.Microsecond, took)
+		require.NoError(t, timed.Close())
+		require.NoError(t, timed.Close())
+	})
 }
 
 // Rows of an image that is narrowed around them are those of the whole.
