@@ -25,9 +25,9 @@ func TestEndsAreSeenSoon(t *testing.T) {
 			late = append(late, time.Since(start)-takes)
 		}
 		slices.Sort(late)
-		t.Logf("late by %v, at most %v", late[len(late)/2], late[len(late)-1])
 		// A busy machine wakes nobody in time, but not for ever.
 		if late[5] < 300*time.Microsecond {
+			t.Logf("late by %v, at most %v", late[len(late)/2], late[len(late)-1])
 			return
 		}
 		require.Less(t, time.Since(began), time.Minute, "no series of ends was seen soon")

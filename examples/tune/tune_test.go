@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/cuda"
@@ -39,177 +40,191 @@ func read(t *testing.T, path string) cuda.TuneFile {
 // The quickest way whose results are right is pinned, where it is quicker than the rule's.
 func TestTune(t *testing.T) {
 	t.Parallel()
-	out := filepath.Join(t.TempDir(), "tune.json")
-	d := newFake(t)
-	code, stdout, stderr := tune(t, d, []work{product, row, tiles, heads}, "--out", out)
-	require.Equal(t, exitGood, code, stderr)
-	require.Equal(t, "tune: 1 of 4: product\ntune: 2 of 4: row\ntune: 3 of 4: tiles\ntune: 4 of 4: heads\n", stderr)
-	const measured = ` +[0-9.]+ µs   error +[0-9.e-]+ of `
-	wanted := []string{
-		`device   Made Up 9000, capability 9\.0, 132 multiprocessors, CUDA 13\.0`,
-		`kernels  abc`,
-		`math     exact, fast`,
-		``,
-		`product exact`,
-		`  rule` + measured + `5e-06   rule`,
-		`  quick` + measured + `5e-06   pinned`,
-		`  slow` + measured + `5e-06   far slower`,
-		`  wrong +not taken: wrong result, not timed: from element \d+: C: relative L2 error .+`,
-		``,
-		`product fast`,
-		`  rule` + measured + `0\.001   rule`,
-		`  quick` + measured + `0\.001   pinned`,
-		`  slow` + measured + `0\.001   far slower`,
-		`  wrong +not taken: wrong result, not timed: .+`,
-		``,
-		`few rows`,
-		`  rule` + measured + `5e-06   rule`,
-		`  slow` + measured + `5e-06   far slower`,
-		``,
-		`product of tiles`,
-		`  rule` + measured + `5e-06   rule`,
-		`  quick` + measured + `5e-06   pinned`,
-		``,
-		`conv1d`,
-		`  slow` + measured + `5e-06   rule`,
-		`  tiles` + measured + `5e-06   pinned`,
-		``,
-		`5 boundaries measured, 4 pinned, 0 pins of the file kept`,
-		`written: .+tune\.json`,
-	}
-	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
-	require.Len(t, lines, len(wanted), stdout)
-	for i, w := range wanted {
-		require.Regexp(t, "^"+w+"$", lines[i])
-	}
-
-	f := read(t, out)
-	require.Equal(t, fakeKey, f.Key)
-	choices := map[string]string{}
-	for _, p := range f.Pins {
-		choices[p.Boundary] = p.Choice
-		require.Less(t, p.Seconds, 0.97*p.Rule, p.Boundary)
-		require.Less(t, p.Error, p.Bound, p.Boundary)
-		if p.Boundary == "conv1d" { // tiles are timed with the product that was pinned
-			require.InDelta(t, 6e-3, p.Seconds, 4e-3)
+	synctest.Test(t, func(t *testing.T) {
+		out := filepath.Join(t.TempDir(), "tune.json")
+		d := newFake(t)
+		code, stdout, stderr := tune(t, d, []work{product, row, tiles, heads}, "--out", out)
+		require.Equal(t, exitGood, code, stderr)
+		require.Equal(t, "tune: 1 of 4: product\ntune: 2 of 4: row\ntune: 3 of 4: tiles\ntune: 4 of 4: heads\n", stderr)
+		const measured = ` +[0-9.]+ µs   error +[0-9.e-]+ of `
+		wanted := []string{
+			`device   Made Up 9000, capability 9\.0, 132 multiprocessors, CUDA 13\.0`,
+			`kernels  abc`,
+			`math     exact, fast`,
+			``,
+			`product exact`,
+			`  rule` + measured + `5e-06   rule`,
+			`  quick` + measured + `5e-06   pinned`,
+			`  slow` + measured + `5e-06   far slower`,
+			`  wrong +not taken: wrong result, not timed: from element \d+: C: relative L2 error .+`,
+			``,
+			`product fast`,
+			`  rule` + measured + `0\.001   rule`,
+			`  quick` + measured + `0\.001   pinned`,
+			`  slow` + measured + `0\.001   far slower`,
+			`  wrong +not taken: wrong result, not timed: .+`,
+			``,
+			`few rows`,
+			`  rule` + measured + `5e-06   rule`,
+			`  slow` + measured + `5e-06   far slower`,
+			``,
+			`product of tiles`,
+			`  rule` + measured + `5e-06   rule`,
+			`  quick` + measured + `5e-06   pinned`,
+			``,
+			`conv1d`,
+			`  slow` + measured + `5e-06   rule`,
+			`  tiles` + measured + `5e-06   pinned`,
+			``,
+			`5 boundaries measured, 4 pinned, 0 pins of the file kept`,
+			`written: .+tune\.json`,
 		}
-	}
-	require.Equal(t, map[string]string{"product exact": "quick", "product fast": "quick", "product of tiles": "quick", "conv1d": "tiles"}, choices)
-	require.Equal(t, choices, d.forced, "what is pinned is used while the rest is measured, and nothing else is left forced")
+		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+		require.Len(t, lines, len(wanted), stdout)
+		for i, w := range wanted {
+			require.Regexp(t, "^"+w+"$", lines[i])
+		}
+
+		f := read(t, out)
+		require.Equal(t, fakeKey, f.Key)
+		choices := map[string]string{}
+		for _, p := range f.Pins {
+			choices[p.Boundary] = p.Choice
+			require.Less(t, p.Seconds, 0.97*p.Rule, p.Boundary)
+			require.Less(t, p.Error, p.Bound, p.Boundary)
+			if p.Boundary == "conv1d" { // tiles are timed with the product that was pinned
+				require.InDelta(t, 6e-3, p.Seconds, 4e-3)
+			}
+		}
+		require.Equal(t, map[string]string{"product exact": "quick", "product fast": "quick", "product of tiles": "quick", "conv1d": "tiles"}, choices)
+		require.Equal(t, choices, d.forced, "what is pinned is used while the rest is measured, and nothing else is left forced")
+	})
 }
 
 // Ways take turns, in both orders, so that what changes with time strikes all of them; one
 // that is far slower than another takes no part.
 func TestInTurn(t *testing.T) {
 	t.Parallel()
-	d := newFake(t)
-	code, _, stderr := tune(t, d, []work{product}, "--dry-run", "--math", "exact")
-	require.Equal(t, exitGood, code, stderr)
-	require.Equal(t, []string{"slow", "rule", "quick", "rule", "quick", "rule"}, d.ran[len(d.ran)-6:])
+	synctest.Test(t, func(t *testing.T) {
+		d := newFake(t)
+		code, _, stderr := tune(t, d, []work{product}, "--dry-run", "--math", "exact")
+		require.Equal(t, exitGood, code, stderr)
+		require.Equal(t, []string{"slow", "rule", "quick", "rule", "quick", "rule"}, d.ran[len(d.ran)-6:])
+	})
 }
 
 // Short ops are repeated, and each way in its own recording.
 func TestShortOps(t *testing.T) {
 	t.Parallel()
-	op := work{"map", kernel.Kernel{Op: pass.Map{Rows: 1, Cols: 8}, Args: []string{"X", "Y"}}}
-	code, stdout, stderr := tune(t, newFake(t), []work{op}, "--dry-run", "--math", "exact")
-	require.Equal(t, exitGood, code, stderr)
-	require.Regexp(t, `\n  short .*pinned\n`, stdout)
+	synctest.Test(t, func(t *testing.T) {
+		op := work{"map", kernel.Kernel{Op: pass.Map{Rows: 1, Cols: 8}, Args: []string{"X", "Y"}}}
+		code, stdout, stderr := tune(t, newFake(t), []work{op}, "--dry-run", "--math", "exact")
+		require.Equal(t, exitGood, code, stderr)
+		require.Regexp(t, `\n  short .*pinned\n`, stdout)
+	})
 }
 
 func TestMath(t *testing.T) {
 	t.Parallel()
-	for math, want := range map[string][]string{"exact": {"few rows", "product exact"}, "fast": {"product fast"}} {
-		d := newFake(t)
-		code, stdout, stderr := tune(t, d, []work{product, row}, "--dry-run", "--math", math)
-		require.Equal(t, exitGood, code, stderr)
-		for _, b := range []string{"few rows", "product exact", "product fast"} {
-			check := require.NotContains
-			for _, w := range want {
-				if w == b {
-					check = func(t require.TestingT, s, contains any, a ...any) { require.Contains(t, s, contains, a...) }
+	synctest.Test(t, func(t *testing.T) {
+		for math, want := range map[string][]string{"exact": {"few rows", "product exact"}, "fast": {"product fast"}} {
+			d := newFake(t)
+			code, stdout, stderr := tune(t, d, []work{product, row}, "--dry-run", "--math", math)
+			require.Equal(t, exitGood, code, stderr)
+			for _, b := range []string{"few rows", "product exact", "product fast"} {
+				check := require.NotContains
+				for _, w := range want {
+					if w == b {
+						check = func(t require.TestingT, s, contains any, a ...any) { require.Contains(t, s, contains, a...) }
+					}
 				}
+				check(t, stdout, "\n"+b+"\n", math)
 			}
-			check(t, stdout, "\n"+b+"\n", math)
 		}
-	}
+	})
 }
 
 func TestDryRun(t *testing.T) {
 	t.Parallel()
-	out := filepath.Join(t.TempDir(), "tune.json")
-	code, stdout, stderr := tune(t, newFake(t), []work{product}, "--out", out, "--dry-run", "--math", "exact")
-	require.Equal(t, exitGood, code, stderr)
-	require.Contains(t, stdout, "1 boundaries measured, 1 pinned, 0 pins of the file kept\nnothing written: --dry-run\n")
-	require.NoFileExists(t, out)
+	synctest.Test(t, func(t *testing.T) {
+		out := filepath.Join(t.TempDir(), "tune.json")
+		code, stdout, stderr := tune(t, newFake(t), []work{product}, "--out", out, "--dry-run", "--math", "exact")
+		require.Equal(t, exitGood, code, stderr)
+		require.Contains(t, stdout, "1 boundaries measured, 1 pinned, 0 pins of the file kept\nnothing written: --dry-run\n")
+		require.NoFileExists(t, out)
+	})
 }
 
 // A file for the same key keeps what is not measured; one for another is refused before
 // anything is measured.
 func TestFileThatIsThere(t *testing.T) {
 	t.Parallel()
-	out := filepath.Join(t.TempDir(), "tune.json")
-	other := cuda.TunePin{Boundary: "other", Choice: "x", Seconds: 1, Rule: 2, Error: 0, Bound: 1}
-	stale := cuda.TunePin{Boundary: "few rows", Choice: "slow", Seconds: 1, Rule: 2, Error: 0, Bound: 1}
-	put := func(k cuda.TuneKey) []byte {
-		var b bytes.Buffer
-		require.NoError(t, cuda.WriteTuneFile(&b, cuda.TuneFile{Key: k, Pins: []cuda.TunePin{other, stale}}))
-		require.NoError(t, os.WriteFile(out, b.Bytes(), 0o644))
-		return b.Bytes()
-	}
-	put(fakeKey)
-	code, stdout, stderr := tune(t, newFake(t), []work{row}, "--out", out)
-	require.Equal(t, exitGood, code, stderr)
-	require.Contains(t, stdout, "1 boundaries measured, 0 pinned, 1 pins of the file kept")
-	require.Equal(t, []cuda.TunePin{other}, read(t, out).Pins)
+	synctest.Test(t, func(t *testing.T) {
+		out := filepath.Join(t.TempDir(), "tune.json")
+		other := cuda.TunePin{Boundary: "other", Choice: "x", Seconds: 1, Rule: 2, Error: 0, Bound: 1}
+		stale := cuda.TunePin{Boundary: "few rows", Choice: "slow", Seconds: 1, Rule: 2, Error: 0, Bound: 1}
+		put := func(k cuda.TuneKey) []byte {
+			var b bytes.Buffer
+			require.NoError(t, cuda.WriteTuneFile(&b, cuda.TuneFile{Key: k, Pins: []cuda.TunePin{other, stale}}))
+			require.NoError(t, os.WriteFile(out, b.Bytes(), 0o644))
+			return b.Bytes()
+		}
+		put(fakeKey)
+		code, stdout, stderr := tune(t, newFake(t), []work{row}, "--out", out)
+		require.Equal(t, exitGood, code, stderr)
+		require.Contains(t, stdout, "1 boundaries measured, 0 pinned, 1 pins of the file kept")
+		require.Equal(t, []cuda.TunePin{other}, read(t, out).Pins)
 
-	older := fakeKey
-	older.Driver = "CUDA 12.9"
-	before := put(older)
-	code, stdout, stderr = tune(t, newFake(t), []work{row}, "--out", out)
-	require.Equal(t, exitFailed, code)
-	require.Empty(t, stdout)
-	require.Contains(t, stderr, "was made for {Device:Made Up 9000 Capability:90 SMs:132 Driver:CUDA 12.9 Kernels:abc}, this is")
-	require.Contains(t, stderr, "--force overwrites it")
-	after, err := os.ReadFile(out)
-	require.NoError(t, err)
-	require.Equal(t, before, after)
-	code, _, stderr = tune(t, newFake(t), []work{row}, "--out", out, "--force")
-	require.Equal(t, exitGood, code, stderr)
-	require.Equal(t, cuda.TuneFile{Format: 1, Key: fakeKey, Pins: []cuda.TunePin{}}, read(t, out))
+		older := fakeKey
+		older.Driver = "CUDA 12.9"
+		before := put(older)
+		code, stdout, stderr = tune(t, newFake(t), []work{row}, "--out", out)
+		require.Equal(t, exitFailed, code)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, "was made for {Device:Made Up 9000 Capability:90 SMs:132 Driver:CUDA 12.9 Kernels:abc}, this is")
+		require.Contains(t, stderr, "--force overwrites it")
+		after, err := os.ReadFile(out)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+		code, _, stderr = tune(t, newFake(t), []work{row}, "--out", out, "--force")
+		require.Equal(t, exitGood, code, stderr)
+		require.Equal(t, cuda.TuneFile{Format: 1, Key: fakeKey, Pins: []cuda.TunePin{}}, read(t, out))
 
-	require.NoError(t, os.WriteFile(out, []byte("notes"), 0o644))
-	code, _, stderr = tune(t, newFake(t), []work{row}, "--out", out)
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, "is no tune file")
+		require.NoError(t, os.WriteFile(out, []byte("notes"), 0o644))
+		code, _, stderr = tune(t, newFake(t), []work{row}, "--out", out)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, stderr, "is no tune file")
+	})
 }
 
 // What fails is said, and does not keep the rest from being measured and written.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		spoil  func(*fakeGPU)
-		says   string
-		pinned int
-	}{
-		"the rule is wrong":     {func(d *fakeGPU) { d.wrong = "rule" }, "product exact: failed: the rule's rule: wrong result", 0},
-		"a way breaks":          {func(d *fakeGPU) { d.breaks = "slow" }, "slow +not taken: out of memory", 1},
-		"recording is no good":  {func(d *fakeGPU) { d.breaks = "rule" }, "product: failed: out of memory", 0},
-		"it is the best's turn": {func(d *fakeGPU) { d.breaks = "quick" }, "quick +not taken: out of memory", 0},
-	} {
-		out := filepath.Join(t.TempDir(), "tune.json")
-		d := newFake(t)
-		tc.spoil(d)
-		code, stdout, stderr := tune(t, d, []work{product}, "--out", out, "--math", "exact")
-		require.Regexp(t, tc.says, stdout, name)
-		if strings.Contains(tc.says, "failed") {
-			require.Equal(t, exitFailed, code, name)
-			require.Contains(t, stderr, "tune: failed: product", name)
-		} else {
-			require.Equal(t, exitGood, code, name)
+	synctest.Test(t, func(t *testing.T) {
+		for name, tc := range map[string]struct {
+			spoil  func(*fakeGPU)
+			says   string
+			pinned int
+		}{
+			"the rule is wrong":     {func(d *fakeGPU) { d.wrong = "rule" }, "product exact: failed: the rule's rule: wrong result", 0},
+			"a way breaks":          {func(d *fakeGPU) { d.breaks = "slow" }, "slow +not taken: out of memory", 1},
+			"recording is no good":  {func(d *fakeGPU) { d.breaks = "rule" }, "product: failed: out of memory", 0},
+			"it is the best's turn": {func(d *fakeGPU) { d.breaks = "quick" }, "quick +not taken: out of memory", 0},
+		} {
+			out := filepath.Join(t.TempDir(), "tune.json")
+			d := newFake(t)
+			tc.spoil(d)
+			code, stdout, stderr := tune(t, d, []work{product}, "--out", out, "--math", "exact")
+			require.Regexp(t, tc.says, stdout, name)
+			if strings.Contains(tc.says, "failed") {
+				require.Equal(t, exitFailed, code, name)
+				require.Contains(t, stderr, "tune: failed: product", name)
+			} else {
+				require.Equal(t, exitGood, code, name)
+			}
+			require.Len(t, read(t, out).Pins, tc.pinned, name)
 		}
-		require.Len(t, read(t, out).Pins, tc.pinned, name)
-	}
+	})
 }
 
 func TestDecide(t *testing.T) {
