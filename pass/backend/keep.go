@@ -55,6 +55,7 @@ func (k *keeper) take(key []byte) (Keepable, bool) {
 	for i, p := range slices.Backward(k.kept) {
 		if key != nil && bytes.Equal(p.key, key) {
 			k.kept = slices.Delete(k.kept, i, i+1)
+			recycle(p.key)
 			return p.program, true
 		}
 	}
@@ -106,6 +107,7 @@ func (k *keeper) close() {
 func free(all []kept) {
 	for _, p := range all {
 		p.program.Free()
+		recycle(p.key)
 	}
 }
 

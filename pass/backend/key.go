@@ -14,13 +14,14 @@ import (
 // outputs that lie alike. A backend that has compiled one may run it for the other. It is
 // nil if that cannot be told.
 func (p *Plan) Key() []byte {
-	k := keyWriter{b: make([]byte, 0, 256*(len(p.Steps)+1)), room: map[reflect.Type]reflect.Value{}}
+	k := keyWriter{b: keyRoom(256 * (len(p.Steps) + 1)), layouts: map[reflect.Type]*layout{}}
 	k.numbers(int(p.Math), len(p.Steps), len(p.Temps), len(p.Inputs), len(p.Outputs), len(p.states))
 	for _, ref := range p.states { // in another order, places would mean others
 		k.numbers(int(ref.ID), int(ref.Generation))
 	}
 	for _, s := range p.Steps {
 		if !k.op(s.Op) {
+			recycle(k.b)
 			return nil
 		}
 	}
@@ -38,10 +39,25 @@ func (p *Plan) Key() []byte {
 	return k.b
 }
 
+// keys are the memory of keys that nobody needs any more. A recording that is made again and
+// again has its key in the same.
+var keys sync.Pool
+
+// keyRoom returns memory for a key of so many bytes, or more.
+func keyRoom(n int) []byte {
+	if b, ok := keys.Get().(*[]byte); ok && cap(*b) >= n {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, n)
+}
+
+// recycle gives up a key.
+func recycle(key []byte) { keys.Put(&key) }
+
 // A keyWriter writes a key.
 type keyWriter struct {
-	b    []byte
-	room map[reflect.Type]reflect.Value // where ops of a type are laid out to be read
+	b       []byte
+	layouts map[reflect.Type]*layout // of the ops so far
 }
 
 func (k *keyWriter) numbers(all ...int) {
@@ -52,19 +68,17 @@ func (k *keyWriter) numbers(all ...int) {
 
 // op writes an op, or reports that it cannot.
 func (k *keyWriter) op(op pass.Op) bool {
-	v := reflect.ValueOf(op)
-	l := layoutOf(v.Type())
+	t := reflect.TypeOf(op)
+	l := k.layouts[t]
+	if l == nil {
+		l = layoutOf(t)
+		k.layouts[t] = l
+	}
 	if !l.whole {
 		return false
 	}
-	to, ok := k.room[v.Type()]
-	if !ok {
-		to = reflect.New(v.Type()).Elem()
-		k.room[v.Type()] = to
-	}
-	to.Set(v)
 	k.numbers(l.id)
-	at := to.Addr().UnsafePointer()
+	at := (*[2]unsafe.Pointer)(unsafe.Pointer(&op))[1] // an interface's value, if it is no pointer
 	for _, p := range l.fields {
 		switch from := unsafe.Add(at, p.offset); p.kind {
 		case plainField:
@@ -119,7 +133,7 @@ func layoutOf(t reflect.Type) *layout {
 	if layouts.of == nil {
 		layouts.of = map[reflect.Type]*layout{}
 	}
-	l := &layout{id: len(layouts.of) + 1, whole: true}
+	l := &layout{id: len(layouts.of) + 1, whole: t.Kind() == reflect.Struct && t.Size() > unsafe.Sizeof(uintptr(0))}
 	l.add(t, 0)
 	layouts.of[t] = l
 	return l

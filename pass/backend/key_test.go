@@ -121,3 +121,29 @@ func TestKeysOfAllOps(t *testing.T) {
 		require.NotNil(t, (&Plan{Steps: []pass.Checked{{Op: op}}}).Key(), "%T", op)
 	}
 }
+
+// Memory of keys that nobody needs any more is that of later ones; those that are needed stay
+// as they are.
+func TestKeysThatAreGivenUp(t *testing.T) {
+	t.Parallel()
+	key := func(rows int) []byte {
+		b := pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: 1, Generation: 1}, pass.F32, 64)
+		return (&Plan{Steps: []pass.Checked{{Op: pass.Fill{To: b.View(), Rows: rows, Cols: 4}}}}).Key()
+	}
+	var k keeper
+	for i := range 50 {
+		program := &keepable{fakeProgram: &fakeProgram{s: &fakeStream{f: newFake()}}}
+		k.put(kept{program, key(i), 1})
+		k.put(kept{program, key(i + 1), 1})
+		again := key(i)
+		_, ok := k.take(again)
+		require.True(t, ok)
+		for range 3 {
+			require.NotEqual(t, again, key(-1))
+		}
+		require.Equal(t, key(i), again)
+		_, ok = k.take(key(i + 1))
+		require.True(t, ok)
+		require.Empty(t, k.kept)
+	}
+}
