@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/passtest/mixed"
 )
 
 // What recording 1,000 ops costs the host: small ones of one kind, and of four kinds as a
@@ -43,9 +44,15 @@ func BenchmarkRecord(b *testing.B) {
 	})
 	for _, name := range []string{"again", "cold"} {
 		b.Run("mixed-"+name, func(b *testing.B) {
-			m := newMixed(b, dev)
+			w, err := mixed.Load(b.Context(), dev)
+			require.NoError(b, err)
+			record := func(rows int) pass.Recording {
+				rec, err := w.Record(b.Context(), ses, pass.RecordOptions{Math: pass.Fast}, rows)
+				require.NoError(b, err)
+				return rec
+			}
 			rows := 32
-			require.NoError(b, m.record(b.Context(), ses, rows).Close())
+			require.NoError(b, record(rows).Close())
 			log = phaseLog{}
 			closing := time.Duration(0)
 			b.ReportAllocs()
@@ -53,7 +60,7 @@ func BenchmarkRecord(b *testing.B) {
 				if name == "cold" {
 					rows++
 				}
-				rec := m.record(b.Context(), ses, rows)
+				rec := record(rows)
 				start := time.Now()
 				require.NoError(b, rec.Close())
 				closing += time.Since(start)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-gpu/tandem/examples/internal/kernel"
 	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/passtest/mixed"
 )
 
 // overheadCases are what calls cost, whatever they compute.
@@ -75,99 +76,38 @@ func openSession(_ context.Context, t *target) (*ready, error) {
 	}, nil
 }
 
-// A chain is a session with weights for recordings of many small ops.
-type chain struct {
-	t            *target
-	session      pass.Session
-	linear, conv pass.Param
-}
-
-// chainWidth is the number of columns of everything in a chain.
-const chainWidth = 64
-
-func newChain(ctx context.Context, t *target) (_ *chain, err error) {
-	c := &chain{t: t}
-	defer func() {
+// record times recordings of the ops of package mixed, of the number of rows that rows
+// returns, and closes them.
+func record(ctx context.Context, t *target, rows func() int) (*ready, error) {
+	session, err := t.dev.NewSession(pass.SessionConfig{Label: "bench"})
+	if err != nil {
+		return nil, err
+	}
+	w, err := mixed.Load(ctx, t.dev)
+	if err != nil {
+		return nil, errors.Join(err, session.Close())
+	}
+	return &ready{once: func(ctx context.Context) (time.Duration, error) {
+		n := rows()
+		start := time.Now()
+		rec, err := w.Record(ctx, session, pass.RecordOptions{Label: "bench", Math: t.math}, n)
+		took := time.Since(start)
 		if err != nil {
-			err = errors.Join(err, c.close())
+			return 0, err
 		}
-	}()
-	if c.session, err = t.dev.NewSession(pass.SessionConfig{Label: "bench"}); err != nil {
-		return nil, err
-	}
-	w := kernel.Random(1, chainWidth*chainWidth*3, 0.1)
-	c.linear, err = t.dev.Load(ctx, pass.LinearWeights{Parts: []pass.Tensor{pass.Float32s("w", w[:chainWidth*chainWidth], chainWidth, chainWidth)}})
-	if err != nil {
-		return nil, err
-	}
-	c.conv, err = t.dev.Load(ctx, pass.ConvWeights{Weight: pass.Float32s("w", w, chainWidth, chainWidth, 3)})
-	return c, err
-}
-
-func (c *chain) close() error {
-	var errs []error
-	if c.session != nil {
-		errs = append(errs, c.session.Close())
-	}
-	for _, p := range []pass.Param{c.linear, c.conv} {
-		if !p.IsZero() {
-			errs = append(errs, c.t.dev.Unload(p))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// record times the recording of 1000 ops of four kinds, as a network has them: each
-// writes a temporary of its own, which the next one reads.
-func (c *chain) record(ctx context.Context, rows int) (time.Duration, error) {
-	start := time.Now()
-	rec, err := c.session.Record(ctx, pass.RecordOptions{Label: "bench", Math: c.t.math}, func(p pass.Pass) {
-		x := p.Input(pass.F32, rows*chainWidth).View()
-		for i := range 1000 {
-			y := p.Temp(pass.F32, rows*chainWidth).View()
-			switch i % 4 {
-			case 0:
-				p.Do(pass.Gemm{A: x, W: c.linear, C: y, Rows: rows})
-			case 1:
-				p.Do(pass.Map{X: x, Y: y, Rows: rows, Cols: chainWidth, Epilogue: pass.SiLU})
-			case 2:
-				p.Do(pass.Conv1D{X: x, W: c.conv, Y: y, In: rows, PadLeft: 1, PadRight: 1})
-			case 3:
-				p.Do(pass.Copy{From: x, To: y, Rows: rows, Cols: chainWidth})
-			}
-			x = y
-		}
-		p.Output(x, rows*chainWidth)
-	})
-	took := time.Since(start)
-	if err != nil {
-		return 0, err
-	}
-	return took, rec.Close()
+		return took, rec.Close()
+	}, ops: 1, close: func() error { return errors.Join(session.Close(), w.Unload(t.dev)) }}, nil
 }
 
 // recordCold gives each recording a number of rows that none had before. That kernels
 // are compiled already is the point: a first recording has seen to it.
 func recordCold(ctx context.Context, t *target) (*ready, error) {
-	c, err := newChain(ctx, t)
-	if err != nil {
-		return nil, err
-	}
 	rows := 32
-	return &ready{once: func(ctx context.Context) (time.Duration, error) {
-		rows++
-		return c.record(ctx, rows)
-	}, ops: 1, close: c.close}, nil
+	return record(ctx, t, func() int { rows++; return rows })
 }
 
 func recordAgain(ctx context.Context, t *target) (*ready, error) {
-	c, err := newChain(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	return &ready{once: func(ctx context.Context) (time.Duration, error) {
-		return c.record(ctx, 32)
-	}, ops: 1, close: c.close}, nil
+	return record(ctx, t, func() int { return 32 })
 }
 
 // pingPong records n small ops of which each needs the one before.
