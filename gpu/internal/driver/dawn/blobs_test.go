@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
 )
 
 func TestBlobCache(t *testing.T) {
@@ -78,7 +79,7 @@ func TestSecondStartCompilesNothing(t *testing.T) {
 		require.NoError(t, err)
 		commands := make([]driver.Command, 0, 4)
 		for i := range 3 {
-			p, g := kernel(t, d, fmt.Sprintf(`@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+			p, g := drivertest.Updating(t, d, fmt.Sprintf(`@group(0) @binding(0) var<storage, read_write> a: array<u32>;
 @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { a[id.x] = a[id.x] * 10u + %du; }`, i+1), id, 256)
 			commands = append(commands, driver.Dispatch(p, g, 1, 1, 1))
 		}

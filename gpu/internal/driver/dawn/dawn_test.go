@@ -44,22 +44,9 @@ func newProvider(t testing.TB, options Options) *provider {
 	return p.(*provider)
 }
 
-// best is the first adapter that is no software, else the first.
-func best(t testing.TB, p driver.Provider) driver.Adapter {
-	t.Helper()
-	list, err := p.Adapters(context.Background())
-	require.NoError(t, err)
-	for _, a := range list {
-		if a.Type != driver.CPU {
-			return a
-		}
-	}
-	return list[0]
-}
-
 func openDevice(t testing.TB, p driver.Provider, cfg driver.DeviceConfig) *device {
 	t.Helper()
-	d, err := p.Open(context.Background(), best(t, p).Index, cfg)
+	d, err := p.Open(context.Background(), drivertest.Best(t, p).Index, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, d.Close())
@@ -90,7 +77,7 @@ func TestAdapters(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	p := newProvider(t, Options{})
-	features := best(t, p).Features &^ driver.FeatureMappedStorage // it allows what the suite wants refused
+	features := drivertest.Best(t, p).Features &^ driver.FeatureMappedStorage // it allows what the suite wants refused
 	drivertest.Run(t, func(t testing.TB) driver.Device {
 		return openDevice(t, p, driver.DeviceConfig{Label: t.Name(), MemoryBudget: drivertest.Budget, Features: features})
 	})
@@ -105,7 +92,7 @@ func TestConformanceLowLimits(t *testing.T) {
 	}
 	drivertest.Run(t, func(t testing.TB) driver.Device {
 		d := openDevice(t, p, driver.DeviceConfig{Limits: low, MemoryBudget: drivertest.Budget})
-		require.Equal(t, best(t, p).Limits.Override(low), d.Limits())
+		require.Equal(t, drivertest.Best(t, p).Limits.Override(low), d.Limits())
 		return d
 	})
 }
@@ -115,23 +102,4 @@ func TestConformanceUnchecked(t *testing.T) {
 	drivertest.Run(t, func(t testing.TB) driver.Device {
 		return openDevice(t, p, driver.DeviceConfig{MemoryBudget: drivertest.Budget})
 	})
-}
-
-// addOne makes a kernel that adds 1 to 64 words of a buffer.
-func addOne(t testing.TB, d driver.Device, id driver.BufferID) (driver.PipelineID, driver.BindGroupID) {
-	t.Helper()
-	return kernel(t, d, `@group(0) @binding(0) var<storage, read_write> a: array<u32>;
-@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { a[id.x] = a[id.x] + 1u; }`, id, 256)
-}
-
-// kernel makes a pipeline with one buffer that it reads and writes.
-func kernel(t testing.TB, d driver.Device, source string, id driver.BufferID, size uint64) (driver.PipelineID, driver.BindGroupID) {
-	t.Helper()
-	p, err := d.CreatePipeline(driver.PipelineDesc{
-		Label: t.Name(), Entry: "main", Bindings: []driver.BindingKind{driver.StorageReadWrite}, Source: source,
-	})
-	require.NoError(t, err)
-	g, err := d.CreateBindGroup(p, []driver.Binding{{Buffer: id, Size: size}})
-	require.NoError(t, err)
-	return p, g
 }

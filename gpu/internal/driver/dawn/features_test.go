@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/x448/float16"
 )
@@ -27,7 +28,7 @@ func compute(t *testing.T, d driver.Device, source string, words []uint32) []uin
 	require.NoError(t, err)
 	down, err := d.CreateBuffer(driver.BufferDesc{Size: size, Usage: driver.MapRead | driver.CopyDst})
 	require.NoError(t, err)
-	p, g := kernel(t, d, source, id, size)
+	p, g := drivertest.Updating(t, d, source, id, size)
 	require.NoError(t, d.Write(id, 0, data))
 	_, err = d.Submit([]driver.Command{driver.Dispatch(p, g, 1, 1, 1), driver.Copy(down, 0, id, 0, size)})
 	require.NoError(t, err)
@@ -43,7 +44,7 @@ func compute(t *testing.T, d driver.Device, source string, words []uint32) []uin
 func withFeatures(t *testing.T, options Options, features driver.Feature) (*device, driver.Adapter) {
 	t.Helper()
 	p := newProvider(t, options)
-	a := best(t, p)
+	a := drivertest.Best(t, p)
 	if lacking := features &^ a.Features; lacking != 0 {
 		t.Skipf("%s lacks %v", a.Name, lacking)
 	}
@@ -139,7 +140,7 @@ func TestRobustness(t *testing.T) {
 		data[i] = 7
 	}
 	require.NoError(t, d.Write(secret, 0, data))
-	p, g := kernel(t, d, `@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+	p, g := drivertest.Updating(t, d, `@group(0) @binding(0) var<storage, read_write> a: array<u32>;
 @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { a[id.x + 64u] = 0u; }`, secret, 256)
 	_, err = d.Submit([]driver.Command{driver.Dispatch(p, g, 1, 1, 1), driver.Copy(down, 0, secret, 0, 1024)})
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -183,13 +184,13 @@ func TestNoAdapter(t *testing.T) {
 // Nothing is printed to standard error by a successful start either.
 func TestSilence(t *testing.T) {
 	p := newProvider(t, Options{})
-	require.Equal(t, best(t, p).Name, child(t, EnvLibrary+"="+p.Library()))
+	require.Equal(t, drivertest.Best(t, p).Name, child(t, EnvLibrary+"="+p.Library()))
 }
 
 func TestOpenRefusals(t *testing.T) {
 	p := newProvider(t, Options{})
 	ctx := context.Background()
-	a := best(t, p)
+	a := drivertest.Best(t, p)
 	for _, index := range []int{-1, 1000} {
 		_, err := p.Open(ctx, index, driver.DeviceConfig{})
 		require.ErrorIs(t, err, pass.ErrNoDevice)
@@ -205,7 +206,7 @@ func TestOpenRefusals(t *testing.T) {
 
 func TestProviderClose(t *testing.T) {
 	p := newProvider(t, Options{})
-	d, err := p.Open(context.Background(), best(t, p).Index, driver.DeviceConfig{})
+	d, err := p.Open(context.Background(), drivertest.Best(t, p).Index, driver.DeviceConfig{})
 	require.NoError(t, err)
 	require.NoError(t, p.Close())
 	require.NoError(t, p.Close())
@@ -222,7 +223,7 @@ func TestProviderClose(t *testing.T) {
 // A table with wrong numbers is found out: no abort, and an error that says so.
 func TestWrongTable(t *testing.T) {
 	p := newProvider(t, Options{})
-	a := best(t, p)
+	a := drivertest.Best(t, p)
 	if a.Features&driver.FeatureF16 == 0 || a.Features&driver.FeatureSubgroups == 0 {
 		t.Skipf("%s lacks f16 or subgroups", a.Name)
 	}

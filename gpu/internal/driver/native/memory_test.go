@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -15,7 +16,7 @@ import (
 // works afterwards.
 func TestOutOfMemory(t *testing.T) {
 	p := newProvider(t)
-	if best(t, p).Limits.MaxBufferSize < 1<<40 {
+	if drivertest.Best(t, p).Limits.MaxBufferSize < 1<<40 {
 		t.Skip("the adapter's limits are below any memory")
 	}
 	d := openDevice(t, p, driver.DeviceConfig{})
@@ -36,7 +37,7 @@ func stillWorks(t *testing.T, d driver.Device) {
 	require.NoError(t, err)
 	staging, err := d.CreateBuffer(driver.BufferDesc{Size: 256, Usage: driver.MapRead | driver.CopyDst})
 	require.NoError(t, err)
-	p, g := addOne(t, d, id)
+	p, g := drivertest.AddOne(t, d, id)
 	_, err = d.Submit([]driver.Command{driver.Dispatch(p, g, 1, 1, 1), driver.Copy(staging, 0, id, 0, 256)})
 	require.NoError(t, err)
 	got := make([]byte, 4)

@@ -31,22 +31,9 @@ func newProvider(t testing.TB) driver.Provider {
 	return p
 }
 
-// best is the first adapter that is no software, else the first.
-func best(t testing.TB, p driver.Provider) driver.Adapter {
-	t.Helper()
-	list, err := p.Adapters(context.Background())
-	require.NoError(t, err)
-	for _, a := range list {
-		if a.Type != driver.CPU {
-			return a
-		}
-	}
-	return list[0]
-}
-
 func openDevice(t testing.TB, p driver.Provider, cfg driver.DeviceConfig) driver.Device {
 	t.Helper()
-	d, err := p.Open(context.Background(), best(t, p).Index, cfg)
+	d, err := p.Open(context.Background(), drivertest.Best(t, p).Index, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, d.Close())
@@ -57,7 +44,7 @@ func openDevice(t testing.TB, p driver.Provider, cfg driver.DeviceConfig) driver
 
 func TestConformance(t *testing.T) {
 	p := newProvider(t)
-	a := best(t, p)
+	a := drivertest.Best(t, p)
 	t.Logf("%s, %s, %s", a.Name, a.API, a.Type)
 	drivertest.Run(t, func(t testing.TB) driver.Device {
 		return openDevice(t, p, driver.DeviceConfig{
@@ -75,14 +62,14 @@ func TestConformanceLowLimits(t *testing.T) {
 	}
 	drivertest.Run(t, func(t testing.TB) driver.Device {
 		d := openDevice(t, p, driver.DeviceConfig{Limits: low, MemoryBudget: drivertest.Budget})
-		require.Equal(t, best(t, p).Limits.Override(low), d.Limits())
+		require.Equal(t, drivertest.Best(t, p).Limits.Override(low), d.Limits())
 		return d
 	})
 }
 
 func TestMappedStorage(t *testing.T) {
 	p := newProvider(t)
-	a := best(t, p)
+	a := drivertest.Best(t, p)
 	if a.Features&driver.FeatureMappedStorage == 0 {
 		t.Skipf("%s has no mapped storage", a.Name)
 	}
@@ -90,7 +77,7 @@ func TestMappedStorage(t *testing.T) {
 	d := openDevice(t, p, driver.DeviceConfig{Features: driver.FeatureMappedStorage})
 	id, err := d.CreateBuffer(driver.BufferDesc{Size: 256, Usage: driver.MapWrite | driver.MapRead | driver.Storage})
 	require.NoError(t, err)
-	pipeline, group := addOne(t, d, id)
+	pipeline, group := drivertest.AddOne(t, d, id)
 	want := []byte{41, 0, 0, 0}
 	require.NoError(t, d.WriteMapped(ctx, id, 0, want, patience))
 	_, err = d.Submit([]driver.Command{driver.Dispatch(pipeline, group, 1, 1, 1)})
@@ -98,18 +85,4 @@ func TestMappedStorage(t *testing.T) {
 	got := make([]byte, 4)
 	require.NoError(t, d.ReadMapped(ctx, id, 0, got, patience))
 	require.Equal(t, []byte{42, 0, 0, 0}, got)
-}
-
-// addOne makes a kernel that adds 1 to 64 words of a buffer.
-func addOne(t testing.TB, d driver.Device, id driver.BufferID) (driver.PipelineID, driver.BindGroupID) {
-	t.Helper()
-	p, err := d.CreatePipeline(driver.PipelineDesc{
-		Label: "add one", Entry: "main", Bindings: []driver.BindingKind{driver.StorageReadWrite},
-		Source: `@group(0) @binding(0) var<storage, read_write> a: array<u32>;
-@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { a[id.x] = a[id.x] + 1u; }`,
-	})
-	require.NoError(t, err)
-	g, err := d.CreateBindGroup(p, []driver.Binding{{Buffer: id, Size: 256}})
-	require.NoError(t, err)
-	return p, g
 }

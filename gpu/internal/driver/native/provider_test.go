@@ -14,6 +14,7 @@ import (
 	"github.com/cogentcore/webgpu/wgpu"
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -40,7 +41,7 @@ func TestAdapters(t *testing.T) {
 func TestOpenRefusals(t *testing.T) {
 	p := newProvider(t)
 	ctx := context.Background()
-	a := best(t, p)
+	a := drivertest.Best(t, p)
 	for _, index := range []int{-1, 1000} {
 		_, err := p.Open(ctx, index, driver.DeviceConfig{})
 		require.ErrorIs(t, err, pass.ErrNoDevice)
@@ -61,7 +62,7 @@ func TestOpenRefusals(t *testing.T) {
 
 func TestProviderClose(t *testing.T) {
 	p := newProvider(t)
-	d, err := p.Open(context.Background(), best(t, p).Index, driver.DeviceConfig{})
+	d, err := p.Open(context.Background(), drivertest.Best(t, p).Index, driver.DeviceConfig{})
 	require.NoError(t, err)
 	require.NoError(t, p.Close())
 	require.NoError(t, p.Close())

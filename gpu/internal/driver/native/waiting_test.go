@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
-	"github.com/tandem-gpu/tandem/pass"
 )
 
 func TestWaitIsBoundedAndEnds(t *testing.T) {
@@ -66,33 +65,5 @@ func TestBusy(t *testing.T) {
 // A device that the library has lost says so on every call, and can be closed.
 func TestLostDevice(t *testing.T) {
 	d := openDevice(t, newProvider(t), driver.DeviceConfig{}).(*device)
-	ctx := context.Background()
-	id, err := d.CreateBuffer(driver.BufferDesc{Size: 256, Usage: driver.Storage | driver.CopyDst})
-	require.NoError(t, err)
-	staging, err := d.CreateBuffer(driver.BufferDesc{Size: 256, Usage: driver.MapRead | driver.CopyDst})
-	require.NoError(t, err)
-	p, g := addOne(t, d, id)
-	serial, err := d.Submit([]driver.Command{driver.Dispatch(p, g, 1, 1, 1)})
-	require.NoError(t, err)
-	require.NoError(t, d.Wait(ctx, serial, patience))
-	d.lose("fell off\n  the bus\n")
-
-	lost := func(err error) {
-		t.Helper()
-		require.ErrorIs(t, err, pass.ErrDeviceLost)
-		require.ErrorContains(t, err, "fell off; the bus")
-	}
-	lost(d.Err())
-	_, err = d.CreateBuffer(driver.BufferDesc{Size: 256, Usage: driver.Storage})
-	lost(err)
-	_, err = d.Submit([]driver.Command{driver.Dispatch(p, g, 1, 1, 1)})
-	lost(err)
-	_, err = d.Done()
-	lost(err)
-	lost(d.Wait(ctx, serial, patience))
-	lost(d.ReadMapped(ctx, staging, 0, make([]byte, 4), patience))
-	lost(d.Write(id, 0, make([]byte, 4)))
-	lost(d.DestroyBuffer(id))
-	require.NoError(t, d.Close())
-	lost(d.Err())
+	drivertest.SaysThatItIsLost(t, d, d.lose)
 }
