@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tandem-gpu/tandem/model/internal/idle"
+	"github.com/tandem-gpu/tandem/model/internal/transcribecpp"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -64,7 +65,7 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 	}
 	m := &Model{dev: dev, cfg: cfg, idle: idle.Pool[*Session]{Most: maxIdle}}
 	if src != nil {
-		src = weights.RenamedIf(src, layouts...)
+		src = weights.RenamedIf(src, transcribecpp.Layouts(sttName)...)
 	}
 	l := weights.NewLoader(ctx, dev, src)
 	d := cfg.Width
@@ -135,14 +136,6 @@ func sttName(name string) string {
 	// A dot ends one part and begins the next.
 	name = strings.Replace(name, ".o_proj.", ".out_proj.", 1)
 	return sttNames.Replace(name)
-}
-
-// layouts are those of the names of transcribe.cpp and of published checkpoints, beside the
-// loader's own.
-var layouts = []weights.Layout{
-	{Prefix: "enc.", Name: sttName},
-	{Prefix: "dec.", Name: sttName},
-	{Prefix: "model.", Name: func(name string) string { return "model." + name }},
 }
 
 // Config returns the model's configuration.

@@ -1,13 +1,11 @@
 package moonshine
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/model/internal/tokenizer"
 )
 
 // A Vocabulary turns tokens into text. It may be used from any goroutine.
@@ -35,41 +33,10 @@ func NewVocabulary(tokens []string) *Vocabulary {
 }
 
 // ParseVocabulary reads the tokenizer.json of a Hugging Face checkpoint.
-func ParseVocabulary(tokenizer []byte) (*Vocabulary, error) {
-	var v struct {
-		Model struct {
-			Vocab map[string]int
-		}
-		Added []struct {
-			ID      int
-			Content string
-		} `json:"added_tokens"`
-	}
-	if err := json.Unmarshal(tokenizer, &v); err != nil {
-		return nil, errors.Join(fmt.Errorf("moonshine: tokenizer.json: %w", err), pass.ErrInvalid)
-	}
-	ids := map[int]string{}
-	n, limit := 0, 2*(len(v.Model.Vocab)+len(v.Added)) // there may be gaps, but few
-	add := func(token string, id int) error {
-		if id < 0 || id >= limit {
-			return fmt.Errorf("moonshine: tokenizer.json: token %.100q: want an id below twice the number of tokens, %d, given %d: %w", token, limit, id, pass.ErrInvalid)
-		}
-		ids[id], n = token, max(n, id+1)
-		return nil
-	}
-	for token, id := range v.Model.Vocab {
-		if err := add(token, id); err != nil {
-			return nil, err
-		}
-	}
-	for _, a := range v.Added {
-		if err := add(a.Content, a.ID); err != nil {
-			return nil, err
-		}
-	}
-	tokens := make([]string, n)
-	for id, token := range ids {
-		tokens[id] = token
+func ParseVocabulary(file []byte) (*Vocabulary, error) {
+	tokens, err := tokenizer.Tokens(file)
+	if err != nil {
+		return nil, fmt.Errorf("moonshine: %w", err)
 	}
 	return NewVocabulary(tokens), nil
 }

@@ -3,6 +3,7 @@ package parakeet
 import (
 	"strings"
 
+	"github.com/tandem-gpu/tandem/model/internal/transcribecpp"
 	"github.com/tandem-gpu/tandem/model/weights"
 )
 
@@ -38,34 +39,14 @@ var transformers = strings.NewReplacer(
 	"joint.joint_net.2.", "joint.head.",
 )
 
-// From the names of NeMo to those of transcribe.cpp, but for the LSTM.
-var transcribeNames = strings.NewReplacer(
-	"encoder.layers.", "enc.blocks.",
-	"encoder.pre_encode.", "enc.pre_encode.",
-	"norm_feed_forward", "norm_ff",
-	"feed_forward", "ff",
-	"norm_self_att.", "norm_attn.",
-	"self_attn.", "attn.",
-	"conv.pointwise_conv", "conv.pointwise",
-	"conv.depthwise_conv.", "conv.depthwise.",
+// transcribe makes names of transcribe.cpp out of those of NeMo.
+var transcribe = transcribecpp.Conformer(lstmName,
 	"conv.batch_norm.", "conv.bn.",
 	"ctc_decoder.decoder_layers.0.", "head.ctc.",
 	"decoder.decoder_layers.0.", "head.ctc.",
 	"decoder.prediction.embed.", "pred.embed.",
 	"joint.joint_net.2.", "joint.out.",
 )
-
-// transcribe returns the name in transcribe.cpp's files. An LSTM layer N has
-// pred.lstm.N.Wx, .Wh and .bias, the sum of two.
-func transcribe(name string) string {
-	if rest, ok := strings.CutPrefix(name, lstmName+"."); ok {
-		kind, layer, _ := strings.Cut(rest, "_l")
-		if short, ok := map[string]string{"weight_ih": "Wx", "weight_hh": "Wh", "bias": "bias"}[kind]; ok {
-			return "pred.lstm." + layer + "." + short
-		}
-	}
-	return transcribeNames.Replace(name)
-}
 
 // lstmName is the LSTM of the predictor.
 const lstmName = "decoder.prediction.dec_rnn.lstm"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tandem-gpu/tandem/model/frontend"
 	"github.com/tandem-gpu/tandem/model/internal/idle"
+	"github.com/tandem-gpu/tandem/model/internal/transcribecpp"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -59,7 +60,7 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 	}
 	m := &Model{dev: dev, cfg: cfg, idle: idle.Pool[*Session]{Most: maxIdle}}
 	if src != nil {
-		src = weights.RenamedIf(src, layouts...)
+		src = weights.RenamedIf(src, transcribecpp.Layouts(sttName)...)
 	}
 	l := weights.NewLoader(ctx, dev, src)
 	d := cfg.Width
@@ -127,14 +128,6 @@ func sttName(name string) string {
 	name = strings.Replace(name, ".self_attn_layer_norm.", norm, 1)
 	name = strings.Replace(name, ".self_attn.", attention, 1)
 	return sttNames.Replace(name)
-}
-
-// layouts are those of the names of transcribe.cpp and of published checkpoints, beside the
-// loader's own.
-var layouts = []weights.Layout{
-	{Prefix: "enc.", Name: sttName},
-	{Prefix: "dec.", Name: sttName},
-	{Prefix: "model.", Name: func(name string) string { return "model." + name }},
 }
 
 // Config returns the model's configuration.

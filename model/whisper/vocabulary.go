@@ -1,12 +1,10 @@
 package whisper
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/model/internal/tokenizer"
 )
 
 // A Vocabulary turns tokens into text. It may be used from any goroutine.
@@ -51,35 +49,10 @@ func byteTable() map[rune]byte {
 }
 
 // ParseVocabulary reads the tokenizer.json of a Hugging Face checkpoint.
-func ParseVocabulary(tokenizer []byte) (*Vocabulary, error) {
-	var v struct {
-		Model struct {
-			Vocab map[string]int
-		}
-		Added []struct {
-			ID      int
-			Content string
-		} `json:"added_tokens"`
-	}
-	if err := json.Unmarshal(tokenizer, &v); err != nil {
-		return nil, errors.Join(fmt.Errorf("whisper: tokenizer.json: %w", err), pass.ErrInvalid)
-	}
-	if v.Model.Vocab == nil {
-		v.Model.Vocab = map[string]int{}
-	}
-	for _, a := range v.Added {
-		v.Model.Vocab[a.Content] = a.ID
-	}
-	n, limit := 0, 2*len(v.Model.Vocab) // there may be gaps, but few
-	for token, id := range v.Model.Vocab {
-		if id < 0 || id >= limit {
-			return nil, fmt.Errorf("whisper: tokenizer.json: token %.100q: want an id below twice the number of tokens, %d, given %d: %w", token, limit, id, pass.ErrInvalid)
-		}
-		n = max(n, id+1)
-	}
-	tokens := make([]string, n)
-	for token, id := range v.Model.Vocab {
-		tokens[id] = token
+func ParseVocabulary(file []byte) (*Vocabulary, error) {
+	tokens, err := tokenizer.Tokens(file)
+	if err != nil {
+		return nil, fmt.Errorf("whisper: %w", err)
 	}
 	return NewVocabulary(tokens), nil
 }
