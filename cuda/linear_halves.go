@@ -97,23 +97,40 @@ func (c *compiler) future(a pass.Arg) (f future) {
 // usersOf returns the steps that use a buffer.
 func (c *compiler) usersOf(p backend.Place) []int {
 	if c.users == nil {
-		c.users = make([][]int, len(c.plan.Temps)+len(c.plan.States))
-		for i, step := range c.plan.Steps {
-			for a := range step.Args {
-				u := &c.users[c.numberOf(c.plan.Place(step.Args[a].View.Buffer))]
-				if n := len(*u); n == 0 || (*u)[n-1] != i {
-					*u = append(*u, i)
-				}
+		c.users = users(c.plan)
+	}
+	return c.users[numberOf(c.plan, p)]
+}
+
+// users returns the steps that use each buffer of a plan.
+func users(plan *backend.Plan) [][]int {
+	buffers := len(plan.Temps) + len(plan.States)
+	all, counts, total := make([][]int, buffers), make([]int, buffers), 0
+	for i := range plan.Steps {
+		for _, a := range plan.Steps[i].Args {
+			counts[numberOf(plan, plan.Place(a.View.Buffer))]++
+			total++
+		}
+	}
+	room := make([]int, total)
+	for b, n := range counts {
+		all[b], room = room[:0:n], room[n:]
+	}
+	for i := range plan.Steps {
+		for _, a := range plan.Steps[i].Args {
+			u := &all[numberOf(plan, plan.Place(a.View.Buffer))]
+			if n := len(*u); n == 0 || (*u)[n-1] != i {
+				*u = append(*u, i)
 			}
 		}
 	}
-	return c.users[c.numberOf(p)]
+	return all
 }
 
-// numberOf numbers the buffers of the plan: temporaries, then states.
-func (c *compiler) numberOf(p backend.Place) int {
+// numberOf numbers the buffers of a plan: temporaries, then states.
+func numberOf(plan *backend.Plan, p backend.Place) int {
 	if p.State {
-		return len(c.plan.Temps) + p.Index
+		return len(plan.Temps) + p.Index
 	}
 	return p.Index
 }

@@ -61,6 +61,9 @@ func (c *compiler) tile(p product, cost pass.Cost) error {
 	switch {
 	case t.wide.Columns > 0:
 		err := c.tileWide(p, t, why, cost)
+		if err == nil {
+			return nil
+		}
 		var refused *driver.Error
 		if !errors.As(err, &refused) || refused.Code != driver.InvalidValue {
 			return err

@@ -44,10 +44,7 @@ func (k *call) wideMaps(a *kernels.Tile, p *product, s kernels.WideShape) error 
 		}
 		t := driver.TensorMap{
 			Type: driver.TensorF16, Address: driver.Pointer(m.at), Size: m.size, Stride: m.stride,
-			Box: []uint32{kernels.WideDepth, uint32(m.rows)}, Swizzle: driver.Swizzle128, Promote: 256,
-		}
-		if m.items > 0 {
-			t.Box = append(t.Box, uint32(m.items))
+			Box: []uint32{kernels.WideDepth, uint32(m.rows), uint32(m.items)}[:len(m.size)], Swizzle: driver.Swizzle128, Promote: 256,
 		}
 		if err := k.tensorMap(m.to, t, p.w.high); err != nil {
 			return err
