@@ -1,4 +1,4 @@
-// Vad finds the speech in recordings and in live audio.
+// Command vad finds the speech in recordings and in live audio.
 //
 //	vad [flags] [file.wav … | -]
 //
