@@ -91,9 +91,9 @@ coverage: toolchain
 # goroutines share.
 cuda-test: toolchain
 	@mkdir -p build; GO="$(GO)" sh .ci/emulated build/cuda.env
-	@set -a; . ./build/cuda.env; $(GO) test -shuffle=on -timeout 30m ./cuda
+	@set -a; . ./build/cuda.env; $(GO) test -shuffle=on -timeout 90m ./cuda
 ifeq ($(CGO),1)
-	@set -a; . ./build/cuda.env; $(GO) test -race -shuffle=on -timeout 30m ./cuda \
+	@set -a; . ./build/cuda.env; $(GO) test -race -shuffle=on -timeout 90m ./cuda \
 		-run 'TestConformance$$/^(sessions|queue|reuse|order|cancel|caches|lifetime|close|leaks)'
 endif
 
