@@ -65,7 +65,9 @@ func encoderCase(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results
 	net, err := Load(t.Context(), dev, c, config.config())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, net.Close()) }()
-	shape := c.Inputs["mel"].Shape
+	shape, err := c.InputAxes("mel", 3)
+	require.NoError(t, err)
+	require.Len(t, config.Lengths, shape[0], "a length for each item")
 	mel, err := c.Input("mel")
 	require.NoError(t, err)
 	outputs := encode(t, net, transposed(mel, shape[1], shape[2]), shape[2], config.Lengths)
@@ -141,7 +143,9 @@ func headCase(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results {
 	head := transducer.Load(l, headConfig(config.Width, config.Classes, config.Symbols))
 	_, err := l.Params()
 	require.NoError(t, err)
-	x, err := c.Input("encoded")
+	shape, err := c.InputAxes("encoded", 2)
+	require.NoError(t, err)
+	x, err := c.InputOf("encoded", shape[0], config.Width)
 	require.NoError(t, err)
 	results := goldens.Results{"encoder_projected": project(t, dev, head, x, len(x)/config.Width)}
 	transducertest.Run(t, transducertest.Case{

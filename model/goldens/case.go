@@ -149,6 +149,9 @@ func parse(text []byte) (*Case, error) {
 			return nil, fmt.Errorf("case.json: %q: want F32 or I64, given %q: %w", name, s.DType, pass.ErrUnsupported)
 		}
 	}
+	if c.Model == "" || len(c.Outputs) == 0 {
+		return nil, fmt.Errorf("case.json: want a model and at least one output, given %q and %d: %w", c.Model, len(c.Outputs), pass.ErrInvalid)
+	}
 	for _, clip := range c.Audio {
 		if clip.Start < 0 || clip.Samples < 0 || clip.Frames < 0 || !filepath.IsLocal(clip.File) {
 			return nil, fmt.Errorf("case.json: audio: want a file below the folder of the cases and a range of it, given %+v: %w", clip, pass.ErrInvalid)
@@ -242,12 +245,16 @@ func (c *Case) Output(name string) ([]float32, error) {
 
 // Integers returns the named output of type I64, in the order of its axes.
 func (c *Case) Integers(name string) ([]int64, error) {
-	if _, ok := c.Outputs[name]; !ok {
+	s, ok := c.Outputs[name]
+	if !ok {
 		return nil, c.missing("output", name)
 	}
 	v, err := c.outputs.Int64s(name)
 	if err != nil {
 		return nil, fmt.Errorf("goldens: %s: %w", c.Name, err)
+	}
+	if n := (pass.Tensor{Shape: s.Shape}).Len(); len(v) != n {
+		return nil, fmt.Errorf("goldens: %s: %q: want %d elements, given %d: %w", c.Name, name, n, len(v), pass.ErrInvalid)
 	}
 	return v, nil
 }

@@ -26,6 +26,7 @@ func write(t *testing.T, model string, outputs map[string]Stored, tensors ...saf
 		"inputs": map[string]any{
 			"m": map[string]any{"shape": []int{3}, "scale": 1, "rule": OneWhereAboveZero},
 			"s": map[string]any{"shape": []int{1}, "stored": "input.s"},
+			"z": map[string]any{"shape": []int{2, 0}},
 		},
 		"outputs": outputs,
 	})
@@ -46,7 +47,7 @@ func floats(name string, v ...float32) safetensors.Tensor {
 
 func TestCase(t *testing.T) {
 	t.Parallel()
-	c := write(t, "some", nil, floats("input.s", 42))
+	c := write(t, "some", map[string]Stored{"y": {[]int{1}, "", "F32", 0}, "n": {[]int{3}, "", "I64", 0}}, floats("input.s", 42), safetensors.Int64s("n", []int64{1, 2}, 2))
 	w, err := c.Float32s("w")
 	require.NoError(t, err)
 	want := make([]float32, 4)
@@ -68,12 +69,24 @@ func TestCase(t *testing.T) {
 	s, err := c.Input("s")
 	require.NoError(t, err)
 	require.Equal(t, []float32{42}, s)
+	s, err = c.InputOf("s", 1)
+	require.NoError(t, err)
+	require.Equal(t, []float32{42}, s)
+	shape, err := c.TensorAxes("w", 2)
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 2}, shape)
+	shape, err = c.OutputAxes("y", 1)
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, shape)
 
 	var config struct{ Heads int }
 	require.NoError(t, c.Configuration(&config))
 	require.Equal(t, 2, config.Heads)
 	for _, err := range []error{
 		second(c.Tensor("x")), second(c.Float32s("x")), second(c.Input("x")), second(c.Output("x")), second(c.Integers("x")),
+		second(c.Output("y")), second(c.Integers("n")),
+		second(c.InputAxes("x", 1)), second(c.InputAxes("m", 2)), second(c.InputAxes("z", 2)), second(c.TensorAxes("w", 1)), second(c.TensorAxes("v", 2)),
+		second(c.OutputAxes("x", 1)), second(c.OutputAxes("y", 0)), second(c.InputOf("m", 2)), second(c.InputOf("m", 3, 1)),
 		c.Configuration(&[]int{}), second(c.Samples(Clip{Clip: "x", File: "none.wav"})),
 	} {
 		require.ErrorContains(t, err, "goldens: small: ")
@@ -118,6 +131,9 @@ func TestCheck(t *testing.T) {
 	require.ErrorContains(t, err, "ids: missing")
 	require.ErrorContains(t, err, "part.1: want []float32 or []int64, given []float64")
 	require.NotContains(t, err.Error(), "logits")
+	err = c.Check(&bytes.Buffer{}, Results{"logits": []int64{3, 4}, "part.1": []float32{3, 4}, "ids": []float32{1, 2}}, pass.Exact)
+	require.ErrorContains(t, err, "logits: want F32, given I64")
+	require.ErrorContains(t, err, "ids: want I64, given F32")
 }
 
 func TestCheckStatistics(t *testing.T) {
@@ -173,20 +189,31 @@ func TestSamples(t *testing.T) {
 	require.ErrorIs(t, err, pass.ErrInvalid)
 }
 
+// wrong are texts of cases that are refused, each for one reason.
 var wrong = map[string]string{
 	"text":         `{`,
-	"type":         `{"seed": "x"}`,
-	"huge tensor":  `{"tensors": {"w": {"shape": [1000000, 1000000]}}}`,
-	"overflow":     `{"inputs": {"w": {"shape": [4294967296, 4294967296, 16]}}}`,
-	"negative":     `{"outputs": {"y": {"shape": [-1], "dtype": "F32"}}}`,
-	"output type":  `{"outputs": {"y": {"shape": [1], "dtype": "F64"}}}`,
-	"rule":         `{"inputs": {"x": {"shape": [1], "rule": "2 where > 0"}}}`,
-	"clip range":   `{"audio": [{"file": "audio/a.wav", "start": -1}]}`,
-	"clip outside": `{"audio": [{"file": "../../a.wav"}]}`,
+	"null":         `null`,
+	"no model":     `{"outputs": {"y": {"shape": [1], "dtype": "F32"}}}`,
+	"no outputs":   `{"model": "m", "outputs": {}}`,
+	"type":         caseOf(`"seed": "x"`),
+	"huge tensor":  caseOf(`"tensors": {"w": {"shape": [1000000, 1000000]}}`),
+	"overflow":     caseOf(`"inputs": {"w": {"shape": [4294967296, 4294967296, 16]}}`),
+	"negative":     `{"model": "m", "outputs": {"y": {"shape": [-1], "dtype": "F32"}}}`,
+	"output type":  `{"model": "m", "outputs": {"y": {"shape": [1], "dtype": "F64"}}}`,
+	"rule":         caseOf(`"inputs": {"x": {"shape": [1], "rule": "2 where > 0"}}`),
+	"clip range":   caseOf(`"audio": [{"file": "audio/a.wav", "start": -1}]`),
+	"clip outside": caseOf(`"audio": [{"file": "../../a.wav"}]`),
+}
+
+// caseOf returns the text of a case with a model and an output, and more.
+func caseOf(more string) string {
+	return `{"model": "m", "outputs": {"y": {"shape": [1], "dtype": "F32"}}, ` + more + `}`
 }
 
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
+	_, err := parse([]byte(caseOf(`"seed": 1`)))
+	require.NoError(t, err)
 	for name, text := range wrong {
 		_, err := parse([]byte(text))
 		require.Error(t, err, name)

@@ -85,6 +85,16 @@ func (c *Case) Check(w io.Writer, got Results, m pass.Math) error {
 
 // compare compares one output, and describes how close it is.
 func (c *Case) compare(name string, got any, m pass.Math) (string, error) {
+	var of string
+	switch got.(type) {
+	case []int64:
+		of = "I64"
+	case []float32:
+		of = "F32"
+	}
+	if dtype := c.Outputs[name].DType; of != "" && of != dtype {
+		return "", fmt.Errorf("want %s, given %s: %w", dtype, of, pass.ErrInvalid)
+	}
 	switch got := got.(type) {
 	case []int64:
 		want, err := c.Integers(name)

@@ -32,11 +32,33 @@ func (b *bench) weights(name string) []float32 {
 	return v
 }
 
-func (b *bench) input(name string) []float32 {
+// vector returns n weights.
+func (b *bench) vector(name string, n int) []float32 {
 	b.Helper()
-	v, err := b.Input(name)
+	v := b.weights(name)
+	require.Len(b, v, n, "%s: weights %q", b.Case.Name, name)
+	return v
+}
+
+func (b *bench) input(name string, shape ...int) []float32 {
+	b.Helper()
+	v, err := b.InputOf(name, shape...)
 	require.NoError(b, err)
 	return v
+}
+
+func (b *bench) inputAxes(name string, n int) []int {
+	b.Helper()
+	shape, err := b.InputAxes(name, n)
+	require.NoError(b, err)
+	return shape
+}
+
+func (b *bench) tensorAxes(name string, n int) []int {
+	b.Helper()
+	shape, err := b.TensorAxes(name, n)
+	require.NoError(b, err)
+	return shape
 }
 
 // upload makes an input of the recording that holds values.

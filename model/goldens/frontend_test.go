@@ -1,6 +1,7 @@
 package goldens_test
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -13,23 +14,30 @@ import (
 // frontEnd makes the features of all clips of a case, and what it says about the filter
 // bank.
 func frontEnd(b *bench) goldens.Results {
-	var config struct{ Mels int }
+	var config struct {
+		Mels        int
+		Window, Log string
+	}
 	require.NoError(b, b.Configuration(&config))
 	var w pass.MelWeights
-	least := 0 // samples that a clip is filled up to
-	switch kind := strings.TrimRight(strings.TrimPrefix(b.Case.Name, "frontend-"), "0123456789"); kind {
-	case "whisper":
-		w, least = frontend.Whisper(config.Mels), 30*frontend.SampleRate
-	case "parakeet":
+	clipped := func(samples []float32) []float32 { return samples }
+	switch { // by what the case says of it, since names may be any
+	case strings.HasPrefix(config.Window, "hann periodic 400") && strings.HasPrefix(config.Log, "log10"):
+		w, clipped = frontend.Whisper(config.Mels), func(samples []float32) []float32 {
+			const n = 30 * frontend.SampleRate
+			samples = samples[:min(len(samples), n)]
+			return append(slices.Clip(samples), make([]float32, n-len(samples))...)
+		}
+	case strings.HasPrefix(config.Window, "hann symmetric 400"):
 		w = frontend.Parakeet(config.Mels)
-	case "gigaam":
+	case strings.HasPrefix(config.Window, "hann periodic 320"):
 		w = frontend.GigaAM()
-	case "kaldi":
+	case strings.HasPrefix(config.Window, "hamming symmetric 400"):
 		w = frontend.Kaldi()
-	case "ge2e":
+	case strings.HasPrefix(config.Window, "hann periodic 400") && config.Log == "none":
 		w = frontend.GE2E()
 	default:
-		b.Fatalf("no front end %q", kind)
+		b.Fatalf("%s: no front end with the window %q and the logarithm %q", b.Case.Name, config.Window, config.Log)
 	}
 	require.Equal(b, config.Mels, w.Mels)
 	param := b.load(w)
@@ -37,7 +45,7 @@ func frontEnd(b *bench) goldens.Results {
 	for _, clip := range b.Audio {
 		samples, err := b.Samples(clip)
 		require.NoError(b, err)
-		samples = append(samples[:len(samples):len(samples)], make([]float32, max(least-len(samples), 0))...)
+		samples = clipped(samples)
 		n := clip.Frames * w.Mels
 		y := b.run(func(p pass.Pass, output func(string, int) pass.View) {
 			p.Do(pass.LogMel{X: b.upload(p, samples), W: param, Y: output("y", n), Samples: len(samples)})
@@ -47,8 +55,10 @@ func frontEnd(b *bench) goldens.Results {
 			some = append(some, y[t*w.Mels:(t+1)*w.Mels]...)
 		}
 		all[clip.Clip+".every10"] = some
-		if s, ok := b.Outputs[clip.Clip+".full"]; ok {
-			all[clip.Clip+".full"] = y[:s.Shape[0]*w.Mels]
+		if _, ok := b.Outputs[clip.Clip+".full"]; ok {
+			full, err := b.OutputAxes(clip.Clip+".full", 2)
+			require.NoError(b, err)
+			all[clip.Clip+".full"] = y[:min(full[0], clip.Frames)*w.Mels]
 		}
 	}
 	var sums []float32

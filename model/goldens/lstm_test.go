@@ -14,9 +14,9 @@ import (
 // both.
 func lstm(b *bench) goldens.Results {
 	var config struct {
-		Hidden, Layers, Batch, Time int
-		Bidirectional               bool
-		Lengths                     []int
+		Input, Hidden, Layers, Batch, Time int
+		Bidirectional                      bool
+		Lengths                            []int
 	}
 	require.NoError(b, b.Configuration(&config))
 	directions := []string{""}
@@ -28,8 +28,8 @@ func lstm(b *bench) goldens.Results {
 		var layer []pass.LSTMCell
 		for _, d := range directions {
 			name := func(s string) string { return fmt.Sprintf("lstm.%s_l%d%s", s, l, d) }
-			bias := b.weights(name("bias_ih"))
-			for i, v := range b.weights(name("bias_hh")) {
+			bias := b.vector(name("bias_ih"), 4*config.Hidden)
+			for i, v := range b.vector(name("bias_hh"), 4*config.Hidden) {
 				bias[i] += v
 			}
 			layer = append(layer, pass.LSTMCell{Input: b.tensor(name("weight_ih")), Hidden: b.tensor(name("weight_hh")), Bias: bias})
@@ -45,11 +45,11 @@ func lstm(b *bench) goldens.Results {
 		turn := func(x, y pass.View, from, to int) {
 			p.Do(pass.Permute{X: x, Y: y, Dims: [4]int{1, from, to, config.Hidden}, Order: [4]int{0, 2, 1, 3}})
 		}
-		op := pass.LSTM{X: b.upload(p, b.input("x")), W: w, Batch: config.Batch, Time: config.Time}
+		op := pass.LSTM{X: b.upload(p, b.input("x", config.Batch, config.Time, config.Input)), W: w, Batch: config.Batch, Time: config.Time}
 		if _, ok := b.Inputs["h0"]; ok {
 			op.H0, op.C0 = temp(n), temp(n)
-			turn(b.upload(p, b.input("h0")), op.H0, states, config.Batch)
-			turn(b.upload(p, b.input("c0")), op.C0, states, config.Batch)
+			turn(b.upload(p, b.input("h0", states, config.Batch, config.Hidden)), op.H0, states, config.Batch)
+			turn(b.upload(p, b.input("c0", states, config.Batch, config.Hidden)), op.C0, states, config.Batch)
 		}
 		for name := range b.Outputs {
 			prefix, ok := strings.CutSuffix(name, "output")

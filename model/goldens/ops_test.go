@@ -3,6 +3,7 @@ package goldens_test
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,9 +28,9 @@ func (i image) channelsFirst(x, y pass.View) pass.Op {
 // folded loads a convolution and the batch norm after it as one.
 func (b *bench) folded(conv, norm string) pass.Param {
 	b.Helper()
-	weight, shape := b.weights(conv+".weight"), b.Tensors[conv+".weight"].Shape
-	gain, bias := b.weights(norm+".weight"), b.weights(norm+".bias")
-	mean, variance := b.weights(norm+".running_mean"), b.weights(norm+".running_var")
+	weight, shape := b.weights(conv+".weight"), b.tensorAxes(conv+".weight", 4)
+	gain, bias := b.vector(norm+".weight", shape[0]), b.vector(norm+".bias", shape[0])
+	mean, variance := b.vector(norm+".running_mean", shape[0]), b.vector(norm+".running_var", shape[0])
 	each := len(weight) / len(gain)
 	for c := range gain {
 		scale := float64(gain[c]) / math.Sqrt(float64(variance[c])+1e-5)
@@ -43,9 +44,9 @@ func (b *bench) folded(conv, norm string) pass.Param {
 
 // residualBlocks is a residual block that keeps its size, and one that halves it.
 func residualBlocks(b *bench) goldens.Results {
-	shape := b.Inputs["x"].Shape
+	shape := b.inputAxes("x", 4)
 	in := image{shape[0], shape[1], shape[2], shape[3]}
-	out := image{in.batch, b.Tensors["down.conv1.weight"].Shape[0], (in.height-1)/2 + 1, (in.width-1)/2 + 1}
+	out := image{in.batch, b.tensorAxes("down.conv1.weight", 4)[0], (in.height-1)/2 + 1, (in.width-1)/2 + 1}
 	same1, same2 := b.folded("same.conv1", "same.bn1"), b.folded("same.conv2", "same.bn2")
 	down1, down2 := b.folded("down.conv1", "down.bn1"), b.folded("down.conv2", "down.bn2")
 	shortcut := b.folded("down.shortcut.0", "down.shortcut.1")
@@ -56,7 +57,7 @@ func residualBlocks(b *bench) goldens.Results {
 			return pass.Conv2D{X: x, W: w, Residual: residual, Y: y, Batch: i.batch, Height: i.height, Width: i.width, Stride: stride, ReLU: relu}
 		}
 		p.Do(
-			in.channelsLast(b.upload(p, b.input("x")), x),
+			in.channelsLast(b.upload(p, b.input("x", shape...)), x),
 			conv(in, x, same1, pass.View{}, y1, 1, true),
 			conv(in, y1, same2, x, same, 1, true),
 			conv(in, same, down1, pass.View{}, y2, 2, true),
@@ -91,12 +92,14 @@ func relativeAttention(b *bench) goldens.Results {
 	require.NoError(b, b.Configuration(&config))
 	width := config.Heads * config.HeadDim
 	return b.run(func(p pass.Pass, output func(string, int) pass.View) {
-		u, v := b.upload(p, b.input("bias_u")), b.upload(p, b.input("bias_v"))
+		u, v := b.upload(p, b.input("bias_u", config.Heads, config.HeadDim)), b.upload(p, b.input("bias_v", config.Heads, config.HeadDim))
 		for _, t := range config.Times {
-			in := func(name string) pass.View { return b.upload(p, b.input(fmt.Sprint(name, "_", t))) }
-			q, qu, qv := in("q"), p.Temp(pass.F32, t*width).View(), p.Temp(pass.F32, t*width).View()
+			in := func(name string, rows int) pass.View {
+				return b.upload(p, b.input(fmt.Sprint(name, "_", t), rows, width))
+			}
+			q, qu, qv := in("q", t), p.Temp(pass.F32, t*width).View(), p.Temp(pass.F32, t*width).View()
 			op := pass.Attention{
-				Q: qu, K: in("k"), V: in("v"), Q2: qv, Positions: in("p"), O: output(fmt.Sprint("out_", t), t*width),
+				Q: qu, K: in("k", t), V: in("v", t), Q2: qv, Positions: in("p", 2*t-1), O: output(fmt.Sprint("out_", t), t*width),
 				Queries: t, Keys: t, Heads: config.Heads, HeadDim: config.HeadDim, Scale: config.Scale,
 			}
 			p.Do(
@@ -116,15 +119,16 @@ func relativeAttention(b *bench) goldens.Results {
 // statistics are means and deviations under masks.
 func statistics(b *bench) goldens.Results {
 	return b.run(func(p pass.Pass, output func(string, int) pass.View) {
-		for s := range len(b.Outputs) {
-			shape, masks := b.Inputs[fmt.Sprint("x_", s)].Shape, b.Inputs[fmt.Sprint("masks_", s)].Shape
+		for name := range b.Outputs {
+			set := strings.TrimPrefix(name, "pooled_")
+			shape, masks := b.inputAxes("x_"+set, 4), b.inputAxes("masks_"+set, 3)
 			in := image{shape[0], shape[1], shape[2], shape[3]}
 			x := p.Temp(pass.F32, in.len()).View()
 			p.Do(
-				in.channelsLast(b.upload(p, b.input(fmt.Sprint("x_", s))), x),
+				in.channelsLast(b.upload(p, b.input("x_"+set, shape...)), x),
 				pass.StatsPool{
-					X: x, Masks: b.upload(p, b.input(fmt.Sprint("masks_", s))),
-					Y:     output(fmt.Sprint("pooled_", s), in.batch*masks[1]*2*in.channels*in.height),
+					X: x, Masks: b.upload(p, b.input("masks_"+set, in.batch, masks[1], masks[2])),
+					Y:     output("pooled_"+set, in.batch*masks[1]*2*in.channels*in.height),
 					Batch: in.batch, Height: in.height, Width: in.width, Channels: in.channels, Count: masks[1], Frames: masks[2],
 				},
 			)

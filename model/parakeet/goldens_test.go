@@ -82,13 +82,15 @@ func TestGoldens(t *testing.T) {
 
 // encodeCase runs the encoder and what follows it at once over the features of a case.
 func encodeCase(t *testing.T, c *goldens.Case, config caseConfig, net *Net, results goldens.Results) {
+	shape, err := c.InputAxes("input_features", 3)
+	require.NoError(t, err)
 	x, err := c.Input("input_features")
 	require.NoError(t, err)
-	shape := c.Inputs["input_features"].Shape
 	lengths := config.Lengths
 	if lengths == nil {
 		lengths = slices.Repeat([]int{shape[1]}, shape[0])
 	}
+	require.Len(t, lengths, shape[0], "a length for each item")
 	outputs := encode(t, net, x, shape[1], lengths)
 	for name, values := range outputs {
 		rows := net.Stages(shape[1])[2]

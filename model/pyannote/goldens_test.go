@@ -53,23 +53,30 @@ func TestGoldens(t *testing.T) {
 }
 
 // sizeOf reads the size of a network from its tensors.
-func sizeOf(c *goldens.Case) Config {
-	cfg := Config{Hidden: c.Tensors["lstm.weight_hh_l0"].Shape[1], Classes: c.Tensors["classifier.weight"].Shape[0]}
+func sizeOf(t *testing.T, c *goldens.Case) Config {
+	axis := func(name string, i int) int {
+		shape, err := c.TensorAxes(name, 2)
+		require.NoError(t, err)
+		return shape[i]
+	}
+	cfg := Config{Hidden: axis("lstm.weight_hh_l0", 1), Classes: axis("classifier.weight", 0)}
 	for weights.Has(c, fmt.Sprint("lstm.weight_hh_l", cfg.Layers)) {
 		cfg.Layers++
 	}
 	for i := 0; weights.Has(c, fmt.Sprintf("linear.%d.weight", i)); i++ {
-		cfg.Linear = append(cfg.Linear, c.Tensors[fmt.Sprintf("linear.%d.weight", i)].Shape[0])
+		cfg.Linear = append(cfg.Linear, axis(fmt.Sprintf("linear.%d.weight", i), 0))
 	}
 	return cfg
 }
 
 func runGolden(t *testing.T, c *goldens.Case, dev pass.Device, batch, size int) goldens.Results {
-	m, err := Load(t.Context(), dev, c, sizeOf(c))
+	shape, err := c.InputAxes("waveforms", 3)
+	require.NoError(t, err)
+	samples, err := c.InputOf("waveforms", batch, 1, shape[2])
+	require.NoError(t, err)
+	m, err := Load(t.Context(), dev, c, sizeOf(t, c))
 	require.NoError(t, err)
 	defer m.Close()
-	samples, err := c.Input("waveforms")
-	require.NoError(t, err)
 	all := slices.Collect(slices.Chunk(samples, len(samples)/batch))
 	frames, most := Frames(len(all[0])), Frames(size)
 	got := goldens.Results{}

@@ -44,8 +44,12 @@ func TestGoldens(t *testing.T) {
 }
 
 // sizeOf reads the size of a network from its tensors.
-func sizeOf(c *goldens.Case, mels int) Config {
-	cfg := Config{Mels: mels, Channels: c.Tensors["resnet.conv1.weight"].Shape[0], Width: c.Tensors["resnet.seg_1.weight"].Shape[0]}
+func sizeOf(t *testing.T, c *goldens.Case, mels int) Config {
+	conv, err := c.TensorAxes("resnet.conv1.weight", 4)
+	require.NoError(t, err)
+	head, err := c.TensorAxes("resnet.seg_1.weight", 2)
+	require.NoError(t, err)
+	cfg := Config{Mels: mels, Channels: conv[0], Width: head[0]}
 	for s := range cfg.Blocks {
 		for weights.Has(c, fmt.Sprintf("resnet.layer%d.%d.conv1.weight", s+1, cfg.Blocks[s])) {
 			cfg.Blocks[s]++
@@ -57,15 +61,17 @@ func sizeOf(c *goldens.Case, mels int) Config {
 func runGolden(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results {
 	var config struct{ Batch, Frames, Mels, Masks int }
 	require.NoError(t, c.Configuration(&config))
-	m, err := Load(t.Context(), dev, c, sizeOf(c, config.Mels))
+	m, err := Load(t.Context(), dev, c, sizeOf(t, c, config.Mels))
 	require.NoError(t, err)
 	defer m.Close()
-	fbank, err := c.Input("fbank")
+	fbank, err := c.InputOf("fbank", config.Batch, 1, config.Mels, config.Frames)
 	require.NoError(t, err)
-	masks, err := c.Input("masks")
+	shape, err := c.InputAxes("masks", 3)
+	require.NoError(t, err)
+	masks, err := c.InputOf("masks", config.Batch, config.Masks, shape[2])
 	require.NoError(t, err)
 	all := make([]Window, config.Batch)
-	n, each := config.Frames*config.Mels, len(masks)/config.Batch/config.Masks
+	n, each := config.Frames*config.Mels, shape[2]
 	for b := range all {
 		all[b].Features = make([]float32, n)
 		for i, v := range fbank[b*n : (b+1)*n] {
