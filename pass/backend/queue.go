@@ -193,16 +193,16 @@ func (s *session) finish(r *run) {
 		err = s.wrap(r.rec.call(), fmt.Errorf("%d of %d pieces submitted: %w", r.from, len(r.rec.pieces), err))
 	}
 	rec := r.rec
+	s.mu.Lock()
+	rec.pending-- // before anybody knows: a recording that is closed then is kept at once
+	last := rec.closed && rec.pending == 0
+	s.mu.Unlock()
 	r.mu.Lock()
 	r.over = true
 	r.err = err
 	released := r.released
 	r.signal()
 	r.mu.Unlock()
-	s.mu.Lock()
-	rec.pending--
-	last := rec.closed && rec.pending == 0
-	s.mu.Unlock()
 	if last {
 		rec.free()
 	}
