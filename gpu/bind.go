@@ -1,20 +1,26 @@
 package gpu
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
 )
 
-// A binder makes the bind groups of a program.
+// A binder makes the bind groups of a program. Dispatches that bind the same share one:
+// where their words are in the buffer of all is an offset that a dispatch gives.
 type binder struct {
 	p       *program
 	buffers []*memory
 	run     []driver.Command
 	marks   []driver.Command
 	groups  []driver.BindGroupID
+	shared  map[string]driver.BindGroupID
 	written []driver.BufferID
+
+	list []driver.Binding // of the dispatch at hand
+	key  []byte
 }
 
 func (b *binder) undo() {
@@ -24,23 +30,43 @@ func (b *binder) undo() {
 }
 
 func (b *binder) bind() error {
-	d := b.p.s.d
 	b.run = make([]driver.Command, 0, len(b.p.dispatches))
+	b.shared = map[string]driver.BindGroupID{}
 	for i := range b.p.dispatches {
 		c := &b.p.dispatches[i]
-		bindings, err := b.bindings(i, c)
-		if err == nil {
-			var g driver.BindGroupID
-			if g, err = d.drv.CreateBindGroup(c.kernel.id, bindings); err == nil {
-				b.groups = append(b.groups, g)
-				b.run = append(b.run, driver.Dispatch(c.kernel.id, g, uint32(c.groups[0]), uint32(c.groups[1]), uint32(c.groups[2])))
-			}
-		}
+		g, err := b.group(c)
 		if err != nil {
 			return fmt.Errorf("dispatch %d: %s: %w", i, c.label, err)
 		}
+		b.run = append(b.run, driver.Dispatch(c.kernel.id, g, uint32(c.groups[0]), uint32(c.groups[1]), uint32(c.groups[2]), uint32(i*blockBytes)))
 	}
 	return b.mark()
+}
+
+// group returns a bind group for a dispatch.
+func (b *binder) group(c *dispatch) (driver.BindGroupID, error) {
+	if err := b.bindings(c); err != nil {
+		return 0, err
+	}
+	b.key = b.key[:0]
+	for i, l := range b.list {
+		if i > 0 {
+			b.key = append(b.key, byte(bindingKind(!c.operands[i-1].write)))
+		}
+		for _, n := range [...]uint64{uint64(l.Buffer), l.Offset, l.Size} {
+			b.key = binary.LittleEndian.AppendUint64(b.key, n)
+		}
+	}
+	if g, ok := b.shared[string(b.key)]; ok {
+		return g, nil
+	}
+	g, err := b.p.s.d.drv.CreateBindGroup(c.kernel.id, b.list)
+	if err != nil {
+		return 0, err
+	}
+	b.groups = append(b.groups, g)
+	b.shared[string(b.key)] = g
+	return g, nil
 }
 
 // mark makes the marks that depend on everything that the program writes: a chain, if
@@ -68,9 +94,9 @@ func (b *binder) link(written []driver.BufferID) error {
 	return nil
 }
 
-func (b *binder) bindings(i int, c *dispatch) ([]driver.Binding, error) {
-	list := make([]driver.Binding, 1, 1+len(c.operands))
-	list[0] = driver.Binding{Buffer: b.p.uniforms.id, Offset: uint64(i) * blockBytes, Size: blockBytes}
+// bindings lists what a dispatch binds.
+func (b *binder) bindings(c *dispatch) error {
+	b.list = append(b.list[:0], driver.Binding{Buffer: b.p.uniforms.id, Size: blockBytes})
 	for k, o := range c.operands {
 		m := b.memory(o)
 		first, end := o.first, o.end
@@ -81,16 +107,16 @@ func (b *binder) bindings(i int, c *dispatch) ([]driver.Binding, error) {
 			}
 			var err error
 			if m, err = b.p.s.d.spareMemory(kind); err != nil {
-				return nil, err
+				return err
 			}
 			align := int(b.p.s.d.limits.StorageOffsetAlignment) / 4
 			first, end = at*align, at*align+leastWords
 		} else if o.write && m != b.p.s.timeline.state && !slices.Contains(b.written, m.id) {
 			b.written = append(b.written, m.id)
 		}
-		list = append(list, driver.Binding{Buffer: m.id, Offset: 4 * uint64(first), Size: 4 * uint64(roundUp(max(end, first+1)-first, leastWords))})
+		b.list = append(b.list, driver.Binding{Buffer: m.id, Offset: 4 * uint64(first), Size: 4 * uint64(roundUp(max(end, first+1)-first, leastWords))})
 	}
-	return list, nil
+	return nil
 }
 
 // memory returns where an operand lies; nil if it has no elements.

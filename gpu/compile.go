@@ -53,11 +53,11 @@ type kernel struct {
 	shader string // a file of package shaders, without its ending
 	entry  string // a function in it
 	values shaders.Values
-	reads  []bool // for each operand: whether it is only read
 }
 
 // compile turns all steps into dispatches.
 func (c *compiler) compile() error {
+	c.dispatches = make([]dispatch, 0, len(c.plan.Steps))
 	for i, step := range c.plan.Steps {
 		if c.stop != nil {
 			if err := c.stop(); err != nil {
@@ -250,10 +250,12 @@ func (c *compiler) view(v pass.View, batch, rows, cols int, write bool) (operand
 // takes in one dimension: the rest goes to y, and the kernel numbers its workgroups
 // x + y·num_workgroups.x and skips those beyond the end.
 func (c *compiler) emit(label string, k kernel, operands []operand, words []uint32, groups [3]int, cost pass.Cost) error {
+	var room [16]bool
+	reads := room[:0]
 	for i := range operands {
-		k.reads = append(k.reads, !operands[i].write)
+		reads = append(reads, !operands[i].write)
 	}
-	p, err := c.kernels.get(k)
+	p, err := c.kernels.get(k, reads...)
 	if err != nil {
 		return err
 	}

@@ -18,14 +18,14 @@ func (p *program) Dump(w io.Writer) error {
 		}
 	}
 	p.s.mu.Lock()
-	shared, marks := p.s.workspace.bytes(), len(p.marks)
+	shared, marks, groups := p.s.workspace.bytes(), len(p.marks), len(p.groups)
 	p.s.mu.Unlock()
 	fmt.Fprintf(b, "workspace: %d buffers of %d bytes in all, %d of them scratch; largest set alive %d bytes; the session's workspace has %d bytes\n",
 		len(p.words), sum, scratch, 4*p.plan.Alive(), shared)
 	n, took := p.s.d.kernels.count()
 	fmt.Fprintf(b, "kernels: %d used here; %d on the device, compiled in %v\n", p.kernels(), n, took.Round(time.Microsecond))
 	fmt.Fprintf(b, "submission: %d dispatches and %d marks, %d bind groups; %d bytes of inputs, %d of outputs, %d of constants\n",
-		len(p.dispatches), marks, len(p.dispatches)+marks, 4*p.inputLen(), 4*p.outputLen(),
+		len(p.dispatches), marks, groups, 4*p.inputLen(), 4*p.outputLen(),
 		4*(len(p.dispatches)*blockWords+len(p.fixed.fixed)))
 	for i, d := range p.dispatches {
 		bytes := 0

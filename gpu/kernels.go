@@ -3,6 +3,8 @@ package gpu
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -42,31 +44,32 @@ func newKernels(drv driver.Device) *kernels {
 }
 
 // get returns the pipeline of a kernel: @binding(0) is the uniform block, the operands
-// follow. Whoever asks for a kernel that is being compiled waits for it; different
+// follow, of which reads says whether they are only read. Whoever asks for a kernel that is being compiled waits for it; different
 // kernels are compiled side by side where the driver can.
-func (k *kernels) get(want kernel) (*pipeline, error) {
-	bindings := make([]driver.BindingKind, 0, 1+len(want.reads))
-	bindings = append(bindings, driver.UniformBlock)
-	for _, read := range want.reads {
-		kind := driver.StorageReadWrite
-		if read {
-			kind = driver.StorageRead
-		}
-		bindings = append(bindings, kind)
+func (k *kernels) get(want kernel, reads ...bool) (*pipeline, error) {
+	var room [16]driver.BindingKind
+	bindings := append(room[:0], driver.UniformDynamic)
+	for _, read := range reads {
+		bindings = append(bindings, bindingKind(read))
 	}
 	return k.compiled(want, bindings)
+}
+
+// bindingKind returns how an operand is bound.
+func bindingKind(read bool) driver.BindingKind {
+	if read {
+		return driver.StorageRead
+	}
+	return driver.StorageReadWrite
 }
 
 // compiled returns the pipeline of a kernel with the given bindings. Kernels are told
 // apart by their text; their names are there to find that again without expanding it.
 func (k *kernels) compiled(want kernel, bindings []driver.BindingKind) (*pipeline, error) {
-	kinds := make([]byte, len(bindings))
-	for i, b := range bindings {
-		kinds[i] = byte(b)
-	}
-	name := want.String() + string(kinds)
+	var room [512]byte
+	name := want.key(room[:0], bindings)
 	k.mu.Lock()
-	m := k.named[name]
+	m := k.named[string(name)]
 	k.mu.Unlock()
 	if m != nil {
 		<-m.done
@@ -76,20 +79,20 @@ func (k *kernels) compiled(want kernel, bindings []driver.BindingKind) (*pipelin
 	if err != nil {
 		return nil, fmt.Errorf("kernel %v: %w: %w", want, err, pass.ErrInvalid)
 	}
-	text := want.entry + string(kinds) + source
+	text := string(appendKinds([]byte(want.entry), bindings)) + source
 	k.mu.Lock()
 	m = k.made[text]
 	if m != nil {
-		k.named[name] = m
+		k.named[string(name)] = m
 		k.mu.Unlock()
 		<-m.done
 		return m.p, m.err
 	}
 	m = &making{done: make(chan struct{})}
-	k.made[text], k.named[name] = m, m
+	k.made[text], k.named[string(name)] = m, m
 	k.mu.Unlock()
 
-	m.p, m.err = k.compile(want, source, bindings)
+	m.p, m.err = k.compile(want, source, slices.Clone(bindings))
 	k.mu.Lock()
 	if m.err == nil {
 		k.took += m.p.took
@@ -109,6 +112,39 @@ func (k *kernels) compile(want kernel, source string, bindings []driver.BindingK
 		return nil, fmt.Errorf("kernel %v: %w", want, &brief{err})
 	}
 	return &pipeline{id: id, kernel: want, took: time.Since(start)}, nil
+}
+
+// key appends what tells kernels apart before their text is known: shader, entry point,
+// constants and bindings.
+func (k kernel) key(to []byte, bindings []driver.BindingKind) []byte {
+	to = append(append(append(append(to, k.shader...), 0), k.entry...), 0)
+	names := make([]string, 0, 32)
+	for name := range k.values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		to = append(append(to, name...), 0)
+		switch v := k.values[name].(type) {
+		case int:
+			to = strconv.AppendInt(append(to, 'i'), int64(v), 10)
+		case bool:
+			to = strconv.AppendBool(append(to, 'b'), v)
+		case string:
+			to = append(append(to, 's'), v...)
+		default:
+			to = fmt.Appendf(to, "%T %v", v, v) // which no shader takes
+		}
+		to = append(to, 0)
+	}
+	return appendKinds(to, bindings)
+}
+
+func appendKinds(to []byte, bindings []driver.BindingKind) []byte {
+	for _, b := range bindings {
+		to = append(to, byte(b))
+	}
+	return to
 }
 
 // String names the kernel for messages: shader, entry point and constants.

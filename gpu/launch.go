@@ -73,14 +73,7 @@ func (l *launch) free(d *device) {
 // begin binds the program to the workspace and brings the job's data on their way.
 func (p *program) begin(job *backend.Job) (*launch, error) {
 	s := p.s
-	s.mu.Lock()
-	s.workspace.open = true
-	err := p.rebind()
-	if err == nil {
-		s.workspace.sweep() // runs before this one are submitted, as far as they ever will be
-	}
-	s.mu.Unlock()
-	if err != nil {
+	if err := p.enter(); err != nil {
 		return nil, err
 	}
 	l, err := p.freeLaunch()
@@ -101,6 +94,19 @@ func (p *program) begin(job *backend.Job) (*launch, error) {
 		return nil, fmt.Errorf("inputs: %w", err)
 	}
 	return l, nil
+}
+
+// enter opens the workspace for a run, and binds the program to it.
+func (p *program) enter() error {
+	s := p.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.workspace.open = true
+	err := p.rebind()
+	if err == nil {
+		s.workspace.sweep() // runs before this one are submitted, as far as they ever will be
+	}
+	return err
 }
 
 // freeLaunch returns a launch that no part in flight uses.

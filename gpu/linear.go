@@ -118,9 +118,15 @@ func (c *compiler) multiply(m product) error {
 func (c *compiler) multiplyPiece(m product, piece int, columns pass.Span) error {
 	w, n := m.weights, columns.Len()
 	out := m.out.from(columns.From - m.columns.From)
-	k := numbered{kernel: kernel{shader: "linear", values: shaders.Values{
+	t, few := chooseTile(m.rows, n, w.k, c.limits), chooseFew(m.rows, n, c.limits)
+	if m.fine {
+		t = fineTile
+	}
+	k := numbered{kernel: kernel{shader: "linear", entry: "tile", values: shaders.Values{
 		"Type": w.typ.String(), "Quads": m.a.inFours() && w.k%4 == 0, "Vectors": out.inFours() && n%4 == 0,
 		"Bias": m.biased, "Epilogue": epilogueName(m.epilogue), "InPlace": m.epilogue.InPlace(), "Ragged": false, "Pooled": false,
+		"Tile": t.size, "Rows": t.rows, "Columns": t.columns, "Long": t.long, "Fine": m.fine,
+		"Width": few.width, "FewRows": few.rows, "RowsEach": few.rowsEach(),
 	}}, operands: []operand{w.values(piece), m.a.operand}}
 	if w.typ == pass.Q8_0 {
 		k.bind("ScaleBinding", true, w.scales(piece))
@@ -130,14 +136,6 @@ func (c *compiler) multiplyPiece(m product, piece int, columns pass.Span) error 
 	k.bind("OutBinding", true, m.out.operand)
 	bias, biasAt := c.biases(m, columns)
 	k.bind("BiasBinding", m.biased, bias)
-	t, few := chooseTile(m.rows, n, w.k, c.limits), chooseFew(m.rows, n, c.limits)
-	if m.fine {
-		t = fineTile
-	}
-	k.values["Tile"], k.values["Rows"], k.values["Columns"], k.values["Long"] = t.size, t.rows, t.columns, t.long
-	k.values["Fine"] = m.fine
-	k.values["Width"], k.values["FewRows"], k.values["RowsEach"] = few.width, few.rows, few.rowsEach()
-	k.entry = "tile"
 	tileRows, tileColumns := (m.rows+t.size-1)/t.size, (n+t.size-1)/t.size
 	tiles := tileRows * tileColumns
 	if m.rows <= fewRows && few.workgroupBytes() <= int(c.limits.MaxWorkgroupStorage) {

@@ -37,11 +37,11 @@ func TestKernelsAreCompiledOnce(t *testing.T) {
 	c := &counting{}
 	r := memoryRig(t, drivertest.Config{}, options{}, func(d driver.Device) driver.Device { c.Device = d; return c })
 	k := r.hw.kernels
-	want := kernel{shader: "fill", entry: "fill", reads: []bool{false}}
+	want := kernel{shader: "fill", entry: "fill"}
 	var all sync.WaitGroup
 	got := make([]*pipeline, 16)
 	for i := range got {
-		all.Go(func() { got[i], _ = k.get(want) })
+		all.Go(func() { got[i], _ = k.get(want, false) })
 	}
 	all.Wait()
 	for _, p := range got {
@@ -49,10 +49,10 @@ func TestKernelsAreCompiledOnce(t *testing.T) {
 		require.Same(t, got[0], p)
 	}
 	require.EqualValues(t, 1, c.pipelines.Load())
-	other, err := k.get(kernel{shader: "fill", entry: "fill", reads: []bool{true}})
+	other, err := k.get(kernel{shader: "fill", entry: "fill"}, true)
 	require.NoError(t, err)
 	require.NotSame(t, got[0], other, "other bindings are another pipeline")
-	third, err := k.get(kernel{shader: "fill", entry: "fill", values: shaders.Values{"Unused": 1}, reads: []bool{false}})
+	third, err := k.get(kernel{shader: "fill", entry: "fill", values: shaders.Values{"Unused": 1}}, false)
 	require.NoError(t, err)
 	require.Same(t, got[0], third, "the text is the same")
 	n, took := k.count()
@@ -80,7 +80,7 @@ func TestCompilerMessageIsCut(t *testing.T) {
 	t.Parallel()
 	c := &counting{fail: fmt.Errorf("line 1: no such thing\n%s: %w", strings.Repeat("// a long shader\n", 500), pass.ErrInvalid)}
 	r := memoryRig(t, drivertest.Config{}, options{}, func(d driver.Device) driver.Device { c.Device = d; return c })
-	_, err := r.hw.kernels.get(kernel{shader: "fill", entry: "fill", reads: []bool{false}})
+	_, err := r.hw.kernels.get(kernel{shader: "fill", entry: "fill"}, false)
 	require.ErrorIs(t, err, pass.ErrInvalid)
 	require.ErrorContains(t, err, "kernel fill.fill[]: line 1: no such thing")
 	require.Less(t, len(err.Error()), briefLength+100)
@@ -91,7 +91,7 @@ func TestKernelFailureIsNotKept(t *testing.T) {
 	t.Parallel()
 	c := &counting{fail: pass.ErrOutOfMemory}
 	r := memoryRig(t, drivertest.Config{}, options{}, func(d driver.Device) driver.Device { c.Device = d; return c })
-	want := kernel{shader: "fill", entry: "fill", reads: []bool{false}}
+	want := kernel{shader: "fill", entry: "fill"}
 	_, err := r.hw.kernels.get(want)
 	require.ErrorIs(t, err, pass.ErrOutOfMemory)
 	_, err = r.hw.kernels.get(want)
@@ -107,7 +107,7 @@ func TestDumpAndInfo(t *testing.T) {
 		require.Contains(t, text.String(), `recording "chain" on gpu: exact, 3 ops, 1 inputs, 1 outputs`)
 		require.Contains(t, text.String(), "workspace: 2 buffers of 4096 bytes in all, 0 of them scratch; largest set alive 4096 bytes; the session's workspace has 4096 bytes")
 		require.Contains(t, text.String(), "kernels: 1 used here")
-		require.Contains(t, text.String(), "submission: 3 dispatches and 1 marks, 4 bind groups; 2048 bytes of inputs, 16 of outputs, 768 of constants")
+		require.Contains(t, text.String(), "submission: 3 dispatches and 1 marks, 3 bind groups; 2048 bytes of inputs, 16 of outputs, 768 of constants")
 		require.Contains(t, text.String(), "   2 copy         copy.copy[] grid 8×1×1, 3 operands of 4112 bytes")
 
 		info := r.Info()

@@ -27,6 +27,7 @@ type program struct {
 	launches  []*launch
 	current   *launch
 	commands  []driver.Command // of the part that is submitted
+	failed    bool             // a part has, and may still be under way
 
 	// Bound to the workspace of one generation.
 	generation int
@@ -52,12 +53,14 @@ func newProgram(s *stream, c *compiler) *program {
 	p.colours, p.words = c.plan.Colour()
 	p.scratch = len(p.words)
 	p.words = append(p.words, c.extra.scratch...)
-	for _, d := range p.dispatches {
-		d.cost.Bytes = max(d.cost.Bytes, dispatchBytes)
-		p.pieces = append(p.pieces, d.cost)
+	p.pieces = make([]pass.Cost, 0, max(len(p.dispatches), 1))
+	for i := range p.dispatches {
+		cost := p.dispatches[i].cost
+		cost.Bytes = max(cost.Bytes, dispatchBytes)
+		p.pieces = append(p.pieces, cost)
 	}
-	if p.pieces == nil {
-		p.pieces = []pass.Cost{{Bytes: dispatchBytes}}
+	if len(p.pieces) == 0 {
+		p.pieces = append(p.pieces, pass.Cost{Bytes: dispatchBytes})
 	}
 	return p
 }
@@ -67,11 +70,18 @@ func (p *program) prepare(ctx context.Context) error {
 	if err := p.uploadConstants(ctx); err != nil {
 		return err
 	}
-	l, err := p.newLaunch()
-	if err != nil {
-		return err
+	return p.ready()
+}
+
+// ready makes what the first run needs beside constants, as far as it is not there.
+func (p *program) ready() error {
+	if len(p.launches) == 0 {
+		l, err := p.newLaunch()
+		if err != nil {
+			return err
+		}
+		p.launches = append(p.launches, l)
 	}
-	p.launches = append(p.launches, l)
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	if err := p.s.workspace.grow(p.s.d, p.words); err != nil {

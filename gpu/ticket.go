@@ -92,6 +92,7 @@ func (t *ticket) Wait() error {
 	p := t.program
 	err := t.wait()
 	if err != nil {
+		p.failed = true
 		err = fmt.Errorf("%s: %w", t, p.s.d.first(err))
 	}
 	t.launch.inFlight--
