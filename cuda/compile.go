@@ -47,7 +47,7 @@ type launch struct {
 	grid    [3]uint32
 	shared  int
 	args    []byte
-	maps    []mapUse // among them
+	maps    []mapUse // among them, until they are made
 	touches []touch
 	cost    pass.Cost
 	step    int

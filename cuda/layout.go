@@ -98,6 +98,7 @@ func (c *compiler) settle(workspace driver.Pointer, offsets []int) error {
 			}
 			copy(launch.args[m.offset:], made[:])
 		}
+		launch.maps = nil // which are large, and programs are kept
 	}
 	return nil
 }
