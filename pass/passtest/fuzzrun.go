@@ -20,6 +20,7 @@ type fuzzRecord struct {
 	views   map[string]pass.View // of the step that is recorded
 	binds   []pass.Bind
 	states  []pass.Buffer
+	stated  int // of states, in the recording that is made
 	caches  []pass.Cache
 }
 
@@ -40,9 +41,9 @@ func (f *fuzzer) run() {
 		f.step()
 	}
 	last := len(f.steps) - 1
-	all := f.execute(ses, false, true, func(int) bool { return true })
-	few := f.execute(ses, false, false, func(i int) bool { return i == last || i%5 == 2 })
-	parts := f.execute(ses, true, false, func(i int) bool { return i == last })
+	all := f.execute(ses, asOne, func(int) bool { return true })
+	few := f.execute(ses, anew, func(i int) bool { return i == last || i%5 == 2 })
+	parts := f.execute(ses, inParts, func(i int) bool { return i == last })
 	for round := range min(len(all), len(few), len(parts)) {
 		for _, s := range f.steps {
 			f.judge(s, all, round)
@@ -63,20 +64,29 @@ func (f *fuzzer) run() {
 	ok(f, ses.Close(), "close the session")
 }
 
+// How the steps are recorded.
+type fuzzWay int
+
+const (
+	asOne   fuzzWay = iota // with copies of what state held before
+	anew                   // again for each run, after the recording before was closed
+	inParts                // every op in random parts
+)
+
 // execute records the steps and returns, for each run, what the buffers of inputs, and
-// those of the steps that are asked for, hold at the end; with copies, what state held
-// before as well.
-func (f *fuzzer) execute(ses pass.Session, parts, copies bool, wanted func(step int) bool) []map[*fuzzValue][]uint32 {
+// those of the steps that are asked for, hold at the end; as one, what state held before as
+// well.
+func (f *fuzzer) execute(ses pass.Session, way fuzzWay, wanted func(step int) bool) []map[*fuzzValue][]uint32 {
 	f.Helper()
-	r := &fuzzRecord{fuzzer: f, ses: ses, parts: parts, buffers: map[*fuzzValue]pass.Buffer{}, outputs: map[*fuzzValue]pass.Output{}}
+	r := &fuzzRecord{fuzzer: f, ses: ses, parts: way == inParts, buffers: map[*fuzzValue]pass.Buffer{}, outputs: map[*fuzzValue]pass.Output{}}
 	for _, s := range f.steps {
 		s.caches = emptyCaches(f, ses, s.c)
 		for _, h := range s.caches {
 			r.caches = append(r.caches, h)
 		}
 	}
-	rec, err := ses.Record(background, pass.RecordOptions{Label: f.what, Math: f.math}, func(p pass.Pass) {
-		r.p = p
+	record := func(p pass.Pass) {
+		r.p, r.binds, r.stated = p, nil, 0
 		for _, v := range f.values {
 			switch {
 			case v.input != nil:
@@ -88,17 +98,27 @@ func (f *fuzzer) execute(ses pass.Session, parts, copies bool, wanted func(step 
 			}
 		}
 		for i, s := range f.steps {
-			r.step(s, copies)
+			r.step(s, way == asOne)
 			if wanted(i) {
 				for _, out := range s.outs {
 					r.outputs[out] = p.Output(r.buffers[out].View(), out.length)
 				}
 			}
 		}
-	})
+	}
+	options := pass.RecordOptions{Label: f.what, Math: f.math}
+	rec, err := ses.Record(background, options, record)
 	ok(f, err, f.what+": record")
 	var runs []map[*fuzzValue][]uint32
-	for range f.rounds {
+	for round := range f.rounds {
+		if way == anew && round > 0 {
+			ok(f, rec.Close(), "close the recording")
+			if round > 1 {
+				f.larger(ses, round)
+			}
+			rec, err = ses.Record(background, options, record)
+			ok(f, err, f.what+": record again")
+		}
 		run, err := rec.Run(background, r.binds...)
 		if err != nil {
 			f.Errorf("%s: run: %v", f.what, err)
@@ -121,8 +141,26 @@ func (f *fuzzer) execute(ses pass.Session, parts, copies bool, wanted func(step 
 	return runs
 }
 
-// state makes state that holds words.
+// larger makes and closes a recording that needs more temporary memory than those before.
+func (f *fuzzer) larger(ses pass.Session, times int) {
+	most := 0
+	for _, v := range f.values {
+		most += v.length
+	}
+	rec, err := ses.Record(background, pass.RecordOptions{}, func(p pass.Pass) {
+		x, y := p.Temp(pass.F32, most*times), p.Temp(pass.F32, most*times)
+		p.Do(pass.Fill{To: x.View(), Rows: 1, Cols: x.Len()}, pass.Copy{From: x.View(), To: y.View(), Rows: 1, Cols: x.Len()})
+	})
+	ok(f, err, "record more")
+	ok(f, rec.Close(), "close what is larger")
+}
+
+// state makes state that holds words, once for all recordings of the steps.
 func (r *fuzzRecord) state(t pass.DType, words []uint32) pass.Buffer {
+	r.stated++
+	if r.stated <= len(r.states) {
+		return r.states[r.stated-1]
+	}
 	b, err := r.ses.Alloc(t, len(words))
 	ok(r, err, "alloc")
 	ok(r, r.ses.Write(background, b.View(), hostData(t, words)), "write")
