@@ -2,10 +2,9 @@ package ge2e
 
 import (
 	"context"
-	"fmt"
-	"sync/atomic"
 
 	"github.com/tandem-gpu/tandem/model/frontend"
+	"github.com/tandem-gpu/tandem/model/internal/held"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -15,8 +14,7 @@ import (
 type Model struct {
 	dev    pass.Device
 	cfg    Config
-	params []pass.Param
-	closed atomic.Bool
+	params held.Params
 
 	mel, lstm, linear pass.Param
 }
@@ -42,9 +40,8 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 	m.mel = l.Load(mel, nil)
 	m.lstm = l.Load(weights.LSTM(l, "lstm", mels, cfg.Hidden, cfg.Layers, 1))
 	m.linear = l.Load(weights.Linear(l, cfg.Hidden, weights.Rows("linear", cfg.Width, true)))
-	var err error
-	if m.params, err = l.Params(); err != nil {
-		return nil, fmt.Errorf("ge2e: %w", err)
+	if err := m.params.Take("ge2e", dev, l); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -55,15 +52,8 @@ func (m *Model) Config() Config { return m.cfg }
 // Close gives up the network's weights. Sessions are closed on their own, before or
 // after; they return pass.ErrClosed from now on. Close may be called again, and on nil.
 func (m *Model) Close() error {
-	if m == nil || m.closed.Swap(true) {
+	if m == nil {
 		return nil
 	}
-	return weights.Unload(m.dev, m.params)
-}
-
-func (m *Model) usable() error {
-	if m.closed.Load() {
-		return fmt.Errorf("ge2e: model: %w", pass.ErrClosed)
-	}
-	return nil
+	return m.params.Close()
 }

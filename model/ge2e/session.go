@@ -43,7 +43,7 @@ type recording struct {
 
 // NewSession opens a session. Work is compiled when it is first needed.
 func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
-	if err := m.usable(); err != nil {
+	if err := m.params.Usable(); err != nil {
 		return nil, err
 	}
 	if cfg.Batch == 0 {
@@ -76,7 +76,7 @@ type Window struct {
 // one is taken as it is. A sample that is NaN or infinite is refused with
 // pass.ErrInvalid. The results are the caller's.
 func (s *Session) Embed(ctx context.Context, samples []float32) (Utterance, error) {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return Utterance{}, err
 	}
 	if len(samples) == 0 {

@@ -72,7 +72,7 @@ func (s *Session) Decode(ctx context.Context, opt Options) ([]Decoded, error) {
 }
 
 func (s *Session) decode(ctx context.Context, opt Options) ([]Decoded, error) {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return nil, err
 	}
 	c := s.model.cfg
@@ -117,7 +117,7 @@ func (s *Session) decode(ctx context.Context, opt Options) ([]Decoded, error) {
 // same number, as there are encoded utterances. It returns for each the rows after the
 // last norm, [ids][width], and the logits, [ids][classes]: row i is what follows id i.
 func (s *Session) Logits(ctx context.Context, ids [][]int) (hidden, logits [][]float32, err error) {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return nil, nil, err
 	}
 	if len(s.encoded) == 0 || len(ids) != len(s.encoded) {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
+	"github.com/tandem-gpu/tandem/model/internal/held"
 	"github.com/tandem-gpu/tandem/model/internal/idle"
 	"github.com/tandem-gpu/tandem/model/internal/transcribecpp"
 	"github.com/tandem-gpu/tandem/model/weights"
@@ -19,8 +19,7 @@ import (
 type Model struct {
 	dev    pass.Device
 	cfg    Config
-	params []pass.Param
-	closed atomic.Bool
+	params held.Params
 
 	stem        [len(stem)]pass.Param
 	groupNorm   pass.Param
@@ -93,9 +92,8 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 		})
 	}
 	m.decoderNorm = l.Load(weights.Norm(l, "decoder.norm", d, false))
-	var err error
-	if m.params, err = l.Params(); err != nil {
-		return nil, fmt.Errorf("moonshine: %w", err)
+	if err := m.params.Take("moonshine", dev, l); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -145,15 +143,8 @@ func (m *Model) Config() Config { return m.cfg }
 // closed on their own, before or after; they return pass.ErrClosed from now on. Close may
 // be called again, and on nil.
 func (m *Model) Close() error {
-	if m == nil || m.closed.Swap(true) {
+	if m == nil {
 		return nil
 	}
-	return errors.Join(m.idle.Close(), weights.Unload(m.dev, m.params))
-}
-
-func (m *Model) usable() error {
-	if m.closed.Load() {
-		return fmt.Errorf("moonshine: model: %w", pass.ErrClosed)
-	}
-	return nil
+	return errors.Join(m.params.Close(), m.idle.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tandem-gpu/tandem/model/internal/greedy"
+	"github.com/tandem-gpu/tandem/model/internal/windows"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -48,18 +49,13 @@ type Session struct {
 type encodeRecording struct {
 	pass.Recording
 	in, lengths pass.Input
-	trace       []traced
-}
-
-type traced struct {
-	name string
-	out  pass.Output
+	traced      windows.Traced
 }
 
 // NewSession opens a session. All its state is allocated now; work is compiled when it
 // is first needed.
 func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
-	if err := m.usable(); err != nil {
+	if err := m.params.Usable(); err != nil {
 		return nil, err
 	}
 	cfg.Batch = max(cfg.Batch, 1)
@@ -126,7 +122,7 @@ func (s *Session) Batch() int { return s.cfg.Batch }
 // Encode takes the samples of some utterances, mono at 16 kHz, at most the session's
 // batch. Each is of [MinSamples] to the session's Seconds.
 func (s *Session) Encode(ctx context.Context, utterances ...[]float32) error {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return err
 	}
 	s.encoded = nil
@@ -174,14 +170,7 @@ func (s *Session) run(ctx context.Context, samples int, utterances [][]float32) 
 		return err
 	}
 	defer run.Close()
-	for _, t := range r.trace {
-		values := make([]float32, t.out.Len())
-		if err := run.ReadF32(t.out, values); err != nil {
-			return err
-		}
-		s.cfg.Trace(t.name, values)
-	}
-	return nil
+	return r.traced.Report(run, s.cfg.Trace)
 }
 
 // encoder returns the recording of the encoder for so many samples.
@@ -196,13 +185,7 @@ func (s *Session) encoder(ctx context.Context, samples int) (*encodeRecording, e
 		r.in = p.Input(pass.F32, batch*samples)
 		r.lengths = p.Input(pass.U32, (len(stem)+1)*batch)
 		see := func(name string, v pass.View, n int) {
-			if s.cfg.Trace == nil {
-				return
-			}
-			// Kept apart, since the next layer overwrites it.
-			keep := p.Temp(pass.F32, n)
-			p.Do(pass.Copy{From: v, To: keep.View(), Rows: 1, Cols: n})
-			r.trace = append(r.trace, traced{name, p.Output(keep.View(), n)})
+			r.traced.Keep(p, s.cfg.Trace, name, v, n)
 		}
 		x := m.encode(p, r.in.View(), batch, samples, lengths{r.lengths.View(), batch}, see)
 		m.remember(p, x, batch, steps(samples)[len(stem)-1], s.caches)

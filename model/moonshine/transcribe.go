@@ -34,7 +34,7 @@ func (m *Model) Transcribe(ctx context.Context, samples []float32, opt Options) 
 // makeshift for pauses that a detector of speech finds. Audio of less than [MinSamples]
 // has no text.
 func (s *Session) Transcribe(ctx context.Context, samples []float32, opt Options) (Result, error) {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return Result{}, err
 	}
 	var r Result

@@ -2,14 +2,13 @@ package parakeet
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/tandem-gpu/tandem/model/asr"
 	"github.com/tandem-gpu/tandem/model/conformer"
 	"github.com/tandem-gpu/tandem/model/ctc"
 	"github.com/tandem-gpu/tandem/model/frontend"
+	"github.com/tandem-gpu/tandem/model/internal/held"
 	"github.com/tandem-gpu/tandem/model/transducer"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
@@ -28,8 +27,7 @@ type Net struct {
 	blocks     []*conformer.Block
 	ctc        *ctc.Head        // nil: none
 	transducer *transducer.Head // nil: none
-	params     []pass.Param
-	closed     atomic.Bool
+	params     held.Params
 }
 
 // Load brings a network to a device; see the package for the names of tensors. It has
@@ -57,11 +55,9 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 		l.Fail(fmt.Errorf("want %d layers, given more: tensor %q: %w", cfg.Blocks.Layers, next, pass.ErrInvalid))
 	}
 	n.loadHeads(l)
-	params, err := l.Params()
-	if err != nil {
-		return nil, fmt.Errorf("parakeet: %w", err)
+	if err := n.params.Take("parakeet", dev, l); err != nil {
+		return nil, err
 	}
-	n.params = params
 	return n, nil
 }
 
@@ -127,8 +123,8 @@ func (n *Net) Config() Config { return n.cfg }
 // NewRecogniser makes a recogniser with a session of its own. Zero fields of cfg are set:
 // windows of 30 s that overlap by 4 s, and TDT or RNN-T rather than CTC if there are both.
 func (n *Net) NewRecogniser(ctx context.Context, cfg asr.Config) (*asr.Recogniser, error) {
-	if n.closed.Load() {
-		return nil, fmt.Errorf("parakeet: net: %w", pass.ErrClosed)
+	if err := n.params.Usable(); err != nil {
+		return nil, err
 	}
 	if cfg.Window == 0 {
 		cfg.Window, cfg.Overlap = asr.DefaultWindow, asr.DefaultOverlap
@@ -142,11 +138,8 @@ func (n *Net) NewRecogniser(ctx context.Context, cfg asr.Config) (*asr.Recognise
 // Close gives up the network's weights. Recognisers are closed on their own, before or
 // after. Close may be called again, and on nil.
 func (n *Net) Close() error {
-	if n == nil || n.closed.Swap(true) {
+	if n == nil {
 		return nil
 	}
-	if err := weights.Unload(n.dev, n.params); err != nil {
-		return errors.Join(fmt.Errorf("parakeet: %w", err))
-	}
-	return nil
+	return n.params.Close()
 }

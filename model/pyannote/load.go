@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
+	"github.com/tandem-gpu/tandem/model/internal/held"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -15,8 +15,7 @@ import (
 type Model struct {
 	dev    pass.Device
 	cfg    Config
-	params []pass.Param
-	closed atomic.Bool
+	params held.Params
 
 	waveNorm   pass.Param
 	conv, norm [stages]pass.Param
@@ -54,9 +53,8 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 		in = out
 	}
 	m.classifier = l.Load(weights.Linear(l, in, weights.Rows("classifier", cfg.Classes, true)))
-	var err error
-	if m.params, err = l.Params(); err != nil {
-		return nil, fmt.Errorf("pyannote: %w", err)
+	if err := m.params.Take("pyannote", dev, l); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -79,15 +77,8 @@ func (m *Model) Config() Config {
 // Close gives up the network's weights. Sessions are closed on their own, before or
 // after; they return pass.ErrClosed from now on. Close may be called again, and on nil.
 func (m *Model) Close() error {
-	if m == nil || m.closed.Swap(true) {
+	if m == nil {
 		return nil
 	}
-	return weights.Unload(m.dev, m.params)
-}
-
-func (m *Model) usable() error {
-	if m.closed.Load() {
-		return fmt.Errorf("pyannote: model: %w", pass.ErrClosed)
-	}
-	return nil
+	return m.params.Close()
 }

@@ -49,7 +49,7 @@ type recording struct {
 
 // NewSession opens a session. Work is compiled when it is first needed.
 func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
-	if err := m.usable(); err != nil {
+	if err := m.params.Usable(); err != nil {
 		return nil, err
 	}
 	if cfg.Batch == 0 {
@@ -74,7 +74,7 @@ func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
 // others: a shorter one is not filled up. A sample that is NaN or infinite is refused
 // with pass.ErrInvalid. The results are the caller's.
 func (s *Session) Segment(ctx context.Context, all ...[]float32) ([][]float32, error) {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return nil, err
 	}
 	wrong := make([]error, len(all))

@@ -3,9 +3,9 @@ package wespeaker
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/tandem-gpu/tandem/model/frontend"
+	"github.com/tandem-gpu/tandem/model/internal/held"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -15,8 +15,7 @@ import (
 type Model struct {
 	dev    pass.Device
 	cfg    Config
-	params []pass.Param
-	closed atomic.Bool
+	params held.Params
 
 	mel    pass.Param // zero where there are other than 80 bins
 	stem   pass.Param
@@ -75,9 +74,8 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 		}
 	}
 	m.linear = l.Load(weights.Linear(l, cfg.pooled(), weights.Rows(prefix+"seg_1", cfg.Width, true)))
-	var err error
-	if m.params, err = l.Params(); err != nil {
-		return nil, fmt.Errorf("wespeaker: %w", err)
+	if err := m.params.Take("wespeaker", dev, l); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -105,15 +103,8 @@ func (m *Model) Config() Config { return m.cfg }
 // Close gives up the network's weights. Sessions are closed on their own, before or
 // after; they return pass.ErrClosed from now on. Close may be called again, and on nil.
 func (m *Model) Close() error {
-	if m == nil || m.closed.Swap(true) {
+	if m == nil {
 		return nil
 	}
-	return weights.Unload(m.dev, m.params)
-}
-
-func (m *Model) usable() error {
-	if m.closed.Load() {
-		return fmt.Errorf("wespeaker: model: %w", pass.ErrClosed)
-	}
-	return nil
+	return m.params.Close()
 }

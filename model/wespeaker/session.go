@@ -59,7 +59,7 @@ type recording struct {
 
 // NewSession opens a session. Work is compiled when it is first needed.
 func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
-	if err := m.usable(); err != nil {
+	if err := m.params.Usable(); err != nil {
 		return nil, err
 	}
 	if cfg.Batch == 0 {
@@ -82,7 +82,7 @@ func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
 // [masks][width]. Windows of the same length that follow each other are taken together. A
 // mask of zeros gives an embedding that says nothing. The results are the caller's.
 func (s *Session) Embed(ctx context.Context, all ...Window) ([][][]float32, error) {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return nil, err
 	}
 	sizes := make([]size, len(all))

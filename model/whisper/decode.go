@@ -90,7 +90,7 @@ func (s *Session) Decode(ctx context.Context, opt Options) ([]Decoded, error) {
 }
 
 func (s *Session) decode(ctx context.Context, opt Options) ([]Decoded, error) {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return nil, err
 	}
 	c := s.model.cfg
@@ -312,7 +312,7 @@ func (m *Model) text(ids []int) string {
 // same number, as there are encoded windows. It returns for each the rows after the last
 // norm, [ids][width], and the logits, [ids][classes]: row i is what follows id i.
 func (s *Session) Logits(ctx context.Context, ids [][]int) (hidden, logits [][]float32, err error) {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return nil, nil, err
 	}
 	if s.encoded == 0 || len(ids) != s.encoded {

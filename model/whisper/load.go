@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/tandem-gpu/tandem/model/frontend"
+	"github.com/tandem-gpu/tandem/model/internal/held"
 	"github.com/tandem-gpu/tandem/model/internal/idle"
 	"github.com/tandem-gpu/tandem/model/internal/transcribecpp"
 	"github.com/tandem-gpu/tandem/model/weights"
@@ -20,8 +20,7 @@ import (
 type Model struct {
 	dev    pass.Device
 	cfg    Config
-	params []pass.Param
-	closed atomic.Bool
+	params held.Params
 
 	mel            pass.Param
 	conv1, conv2   pass.Param
@@ -84,9 +83,8 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 		m.decoder = append(m.decoder, layer)
 	}
 	m.decoderNorm = l.Load(weights.Norm(l, "decoder.layer_norm", d, true))
-	var err error
-	if m.params, err = l.Params(); err != nil {
-		return nil, fmt.Errorf("whisper: %w", err)
+	if err := m.params.Take("whisper", dev, l); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -137,15 +135,8 @@ func (m *Model) Config() Config { return m.cfg }
 // closed on their own, before or after; they return pass.ErrClosed from now on. Close may
 // be called again, and on nil.
 func (m *Model) Close() error {
-	if m == nil || m.closed.Swap(true) {
+	if m == nil {
 		return nil
 	}
-	return errors.Join(m.idle.Close(), weights.Unload(m.dev, m.params))
-}
-
-func (m *Model) usable() error {
-	if m.closed.Load() {
-		return fmt.Errorf("whisper: model: %w", pass.ErrClosed)
-	}
-	return nil
+	return errors.Join(m.params.Close(), m.idle.Close())
 }

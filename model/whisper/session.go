@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tandem-gpu/tandem/model/internal/greedy"
+	"github.com/tandem-gpu/tandem/model/internal/windows"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -42,19 +43,14 @@ type Session struct {
 
 type encodeRecording struct {
 	pass.Recording
-	in    pass.Input
-	trace []traced
-}
-
-type traced struct {
-	name string
-	out  pass.Output
+	in     pass.Input
+	traced windows.Traced
 }
 
 // NewSession opens a session. All its state is allocated now; work is compiled when it
 // is first needed.
 func (m *Model) NewSession(ctx context.Context, cfg SessionConfig) (*Session, error) {
-	if err := m.usable(); err != nil {
+	if err := m.params.Usable(); err != nil {
 		return nil, err
 	}
 	cfg.Batch = max(cfg.Batch, 1)
@@ -144,7 +140,7 @@ func (s *Session) EncodeMel(ctx context.Context, mel []float32) error {
 }
 
 func (s *Session) run(ctx context.Context, kind int, in []float32, windows int) error {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return err
 	}
 	s.encoded = 0
@@ -157,12 +153,8 @@ func (s *Session) run(ctx context.Context, kind int, in []float32, windows int) 
 		return fmt.Errorf("whisper: encode: %w", err)
 	}
 	defer run.Close()
-	for _, t := range r.trace {
-		values := make([]float32, t.out.Len())
-		if err := run.ReadF32(t.out, values); err != nil {
-			return fmt.Errorf("whisper: encode: %w", err)
-		}
-		s.cfg.Trace(t.name, values)
+	if err := r.traced.Report(run, s.cfg.Trace); err != nil {
+		return fmt.Errorf("whisper: encode: %w", err)
 	}
 	s.encoded = windows
 	return nil
@@ -178,13 +170,7 @@ func (s *Session) encoder(ctx context.Context, kind int) (*encodeRecording, erro
 	r := &encodeRecording{}
 	rec, err := s.session.Record(ctx, pass.RecordOptions{Label: "whisper encoder", Math: s.cfg.Math}, func(p pass.Pass) {
 		see := func(name string, v pass.View, n int) {
-			if s.cfg.Trace == nil {
-				return
-			}
-			// Kept apart, since x is overwritten by the next layer.
-			keep := p.Temp(pass.F32, n)
-			p.Do(pass.Copy{From: v, To: keep.View(), Rows: 1, Cols: n})
-			r.trace = append(r.trace, traced{name, p.Output(keep.View(), n)})
+			r.traced.Keep(p, s.cfg.Trace, name, v, n)
 		}
 		var mel pass.View
 		if kind == 0 {

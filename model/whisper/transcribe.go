@@ -52,7 +52,7 @@ func (m *Model) take(ctx context.Context) (*Session, error) {
 // where the last complete segment of the one before ended, so that there is one at a time.
 // Each window is decoded for itself. Audio without samples has no windows.
 func (s *Session) Transcribe(ctx context.Context, samples []float32, opt Options) (Result, error) {
-	if err := s.model.usable(); err != nil {
+	if err := s.model.params.Usable(); err != nil {
 		return Result{}, err
 	}
 	each, batch := s.model.cfg.Samples(), s.cfg.Batch

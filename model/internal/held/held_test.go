@@ -1,0 +1,54 @@
+package held
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/model/internal/undertest"
+	"github.com/tandem-gpu/tandem/model/weights"
+	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/cpu"
+)
+
+// A broken device unloads nothing.
+type broken struct{ pass.Device }
+
+var errBroken = errors.New("broken")
+
+func (broken) Unload(pass.Param) error { return errBroken }
+
+func TestParams(t *testing.T) {
+	t.Parallel()
+	dev, err := cpu.Open(cpu.Config{})
+	require.NoError(t, err)
+	loader := func() *weights.Loader {
+		l := weights.NewLoader(t.Context(), dev, undertest.Source{})
+		l.Load(pass.RopeWeights{Name: "turns", Positions: 4, Rot: 4, Base: 10000}, nil)
+		return l
+	}
+	var p Params
+	require.NoError(t, p.Take("net", dev, loader()))
+	require.NoError(t, p.Usable())
+	require.Len(t, p.params, 1)
+	for range 2 {
+		require.NoError(t, p.Close())
+		err := p.Usable()
+		require.ErrorIs(t, err, pass.ErrClosed)
+		require.EqualError(t, err, "net: model: closed")
+	}
+	require.ErrorIs(t, dev.Unload(p.params[0]), pass.ErrClosed, "they are given up")
+
+	var failed Params
+	l := loader()
+	l.Fail(errBroken)
+	err = failed.Take("net", dev, l)
+	require.ErrorIs(t, err, errBroken)
+	require.EqualError(t, err, "net: broken")
+
+	var stuck Params
+	require.NoError(t, stuck.Take("net", broken{dev}, loader()))
+	require.EqualError(t, stuck.Close(), "net: broken")
+	require.NoError(t, stuck.Close(), "it was told once")
+	require.NoError(t, dev.Close())
+}
