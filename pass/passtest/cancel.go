@@ -67,7 +67,7 @@ func cancelBehind(t testing.TB, dev pass.Device, ses pass.Session, a *adder, run
 	cancelled := make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(cancelled) })
 	defer goOn()
-	long := newLabour(t, dev, ses, 64, func(float64) { <-cancelled })
+	long := newLabour(t, dev, ses, 16, func(float64) { <-cancelled })
 	var before []pass.Run
 	for range runs {
 		run, err := long.rec.Start(background, long.bind())
@@ -104,7 +104,7 @@ func cancelMiddle(t testing.TB, s *suite) {
 	const early = 0.25 // as much again may be under way by then
 	dev, ses := s.session(t)
 	interrupted, done := false, 1.0
-	for steps := 256; !interrupted && done > early && steps <= 1<<22; steps *= 4 {
+	for steps := 64; !interrupted && done > early && steps <= 1<<22; steps *= 4 {
 		ctx, cancel := context.WithCancel(background)
 		defer cancel()
 		reports := make(chan float64, 1)
