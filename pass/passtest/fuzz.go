@@ -34,13 +34,8 @@ func (c Config) fuzz(t testing.TB, seed uint64, devices ...pass.Device) {
 	}
 }
 
-// FuzzFor fuzzes with seeds that follow each other for TANDEM_FUZZ_SECONDS, or as long as
+// fuzzFor fuzzes with seeds that follow each other for TANDEM_FUZZ_SECONDS, or as long as
 // is usual, and logs the next seed. It stops at the first seed that fails.
-func FuzzFor(t testing.TB, first uint64, usual time.Duration, devices ...pass.Device) {
-	t.Helper()
-	Config{}.fuzzFor(t, first, usual, devices...)
-}
-
 func (c Config) fuzzFor(t testing.TB, first uint64, usual time.Duration, devices ...pass.Device) {
 	t.Helper()
 	if s := os.Getenv("TANDEM_FUZZ_SECONDS"); s != "" {
