@@ -105,7 +105,7 @@ func settable(v reflect.Value, name string) (field reflect.Value, known []string
 
 func decodeField(f reflect.Value, raw json.RawMessage) error {
 	set := func(target any, wanted string, use func() error) error {
-		if err := json.Unmarshal(raw, target); err != nil {
+		if err := json.Unmarshal(raw, target); err != nil || string(raw) == "null" {
 			return invalid("want %s, given %.80s", wanted, raw)
 		}
 		return use()
@@ -118,8 +118,14 @@ func decodeField(f reflect.Value, raw json.RawMessage) error {
 		var n int
 		return set(&n, "a whole number", func() error { f.Set(reflect.ValueOf(pass.Const(n))); return nil })
 	case spanType:
-		var s [2]int
-		return set(&s, "[from, to]", func() error { f.Set(reflect.ValueOf(pass.Span{From: s[0], To: s[1]})); return nil })
+		var s []int
+		return set(&s, "[from, to]", func() error {
+			if len(s) != 2 {
+				return invalid("want [from, to], given %.80s", raw)
+			}
+			f.Set(reflect.ValueOf(pass.Span{From: s[0], To: s[1]}))
+			return nil
+		})
 	case paddingType:
 		return decodeName(f, raw, "zero", "reflect")
 	case styleType:
@@ -150,7 +156,18 @@ func decodeField(f reflect.Value, raw json.RawMessage) error {
 	switch f.Kind() {
 	case reflect.Float32, reflect.Float64:
 		return decodeFloat(f, raw)
-	case reflect.Array, reflect.Slice:
+	case reflect.Array: // package json fills up and cuts off
+		var list []int
+		return set(&list, "a list of whole numbers", func() error {
+			if len(list) != f.Len() {
+				return invalid("want a list of %d whole numbers, given %.80s", f.Len(), raw)
+			}
+			for i, n := range list {
+				f.Index(i).SetInt(int64(n))
+			}
+			return nil
+		})
+	case reflect.Slice:
 		return set(f.Addr().Interface(), "a list of whole numbers", func() error { return nil })
 	case reflect.Bool:
 		return set(f.Addr().Interface(), "true or false", func() error { return nil })
