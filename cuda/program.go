@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/backend"
+	"github.com/tandem-gpu/tandem/pass/backend/parallel"
 )
 
 // program is a compiled recording: one graph, or several if its work takes long.
@@ -133,8 +134,7 @@ func (p *program) instantiate(took *phases) error {
 			continue
 		}
 		launches := p.launches[g.from:g.to]
-		after := make(chan [][]int, 1) // found while the driver makes the nodes
-		go func() { after <- dependencies(launches) }()
+		after := parallel.Begin(func() [][]int { return dependencies(launches) }) // while the driver makes the nodes
 		err := p.s.d.do(func() (err error) {
 			g.exec, err = p.graph(launches, after, took)
 			return err
@@ -147,7 +147,7 @@ func (p *program) instantiate(took *phases) error {
 }
 
 // graph makes an executable graph of launches that come after others.
-func (p *program) graph(launches []launch, after <-chan [][]int, took *phases) (driver.Exec, error) {
+func (p *program) graph(launches []launch, after func() [][]int, took *phases) (driver.Exec, error) {
 	drv := p.s.d.drv
 	g, err := drv.CreateGraph()
 	if err != nil {
@@ -162,7 +162,7 @@ func (p *program) graph(launches []launch, after <-chan [][]int, took *phases) (
 	}
 	took.end("nodes")
 	edges := make([]driver.Edge, 0, len(launches)+len(launches)/4)
-	for i, before := range <-after {
+	for i, before := range after() {
 		// A kernel waits for what it depends on by itself, and every kernel does, so
 		// that all that came before the one is done as well.
 		early := len(before) == 1 && p.s.d.kernels.wait()

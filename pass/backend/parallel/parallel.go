@@ -14,23 +14,48 @@ const (
 )
 
 // For calls work for parts of [0, n) that together are all of it, side by side if they are
-// large: each element stands for so many bytes. It returns when all calls have.
+// large: each element stands for so many bytes. It returns when all calls have. If one
+// panics, so does For, with the same value: whoever guards the caller's goroutine guards
+// those beside it, too.
 func For(n, bytes int, work func(from, to int)) {
 	parts := min(n*bytes/grain, most, runtime.GOMAXPROCS(0), n)
 	if parts <= 1 {
 		work(0, n)
 		return
 	}
-	var rest sync.WaitGroup
 	for i := 1; i < parts; i++ {
-		rest.Add(1)
-		go func() {
-			defer rest.Done()
+		defer Begin(func() (none struct{}) { // its end is waited for also if another part panics
 			work(i*n/parts, (i+1)*n/parts)
-		}()
+			return none
+		})()
 	}
 	work(0, n/parts)
-	rest.Wait()
+}
+
+// Begin calls work in a goroutine of its own. The function that it returns waits until work
+// has returned, and returns what it did; if work panics, that function does, with the same
+// value. It is called once.
+func Begin[T any](work func() T) (end func() T) {
+	type outcome struct {
+		result T
+		panic  any
+	}
+	done := make(chan outcome, 1) // nobody waits here if nobody calls end
+	go func() {
+		var o outcome
+		defer func() {
+			o.panic = recover()
+			done <- o
+		}()
+		o.result = work()
+	}()
+	return func() T {
+		o := <-done
+		if o.panic != nil {
+			panic(o.panic)
+		}
+		return o.result
+	}
 }
 
 // Copy is the builtin copy for what may be large. It allocates nothing: runs copy what goes

@@ -25,6 +25,31 @@ func TestFor(t *testing.T) {
 	}
 }
 
+// Whichever part panics, the caller does, once no part is at work.
+func TestPanicsReachTheCaller(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	const n = 4 * grain
+	for _, bad := range []int{0, n / 4, n / 2, n - 1} {
+		var at, over atomic.Int32
+		require.PanicsWithValue(t, bad, func() {
+			For(n, 1, func(from, to int) {
+				at.Add(1)
+				defer over.Add(1)
+				if from <= bad && bad < to {
+					panic(bad)
+				}
+				for at.Load() < 4 { // all parts have begun
+					runtime.Gosched()
+				}
+			})
+		})
+		require.EqualValues(t, 4, over.Load())
+	}
+	end := Begin(func() int { panic("here") })
+	require.PanicsWithValue(t, "here", func() { end() })
+	require.Equal(t, 3, Begin(func() int { return 3 })())
+}
+
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 5, grain, 3*grain + 1} {
