@@ -192,6 +192,9 @@ func TestReplayAllocations(t *testing.T) {
 	few()
 	many()
 	a, b := testing.AllocsPerRun(50, few), testing.AllocsPerRun(50, many)
+	for range 4 { // the runtime and the driver allocate now and then, too
+		a, b = min(a, testing.AllocsPerRun(50, few)), min(b, testing.AllocsPerRun(50, many))
+	}
 	t.Logf("a run of 1 dispatch: %v allocations, of 200: %v", a, b)
 	require.InDelta(t, a, b, 3)
 	require.LessOrEqual(t, a, 12.0)
