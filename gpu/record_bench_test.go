@@ -9,6 +9,7 @@ import (
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
 	"github.com/tandem-gpu/tandem/gpu/internal/driver/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/pass/passtest/mixed"
 )
 
 // BenchmarkRecord times what recording 1,000 ops of four kinds costs the host, each with a
@@ -42,33 +43,12 @@ func BenchmarkRecord(b *testing.B) {
 }
 
 func benchmarkRecord(b *testing.B, dev pass.Device, timed *toll, again bool) {
-	const width = 64
-	w := make([]float32, 3*width*width)
-	linear, err := dev.Load(b.Context(), pass.LinearWeights{Parts: []pass.Tensor{pass.Float32s("w", w[:width*width], width, width)}})
-	require.NoError(b, err)
-	conv, err := dev.Load(b.Context(), pass.ConvWeights{Weight: pass.Float32s("w", w, width, width, 3)})
+	w, err := mixed.Load(b.Context(), dev)
 	require.NoError(b, err)
 	s, err := dev.NewSession(pass.SessionConfig{})
 	require.NoError(b, err)
 	record := func(rows int) (closing time.Duration) {
-		rec, err := s.Record(b.Context(), pass.RecordOptions{}, func(p pass.Pass) {
-			x := p.Input(pass.F32, rows*width).View()
-			for i := range 1000 {
-				y := p.Temp(pass.F32, rows*width).View()
-				switch i % 4 {
-				case 0:
-					p.Do(pass.Gemm{A: x, W: linear, C: y, Rows: rows})
-				case 1:
-					p.Do(pass.Map{X: x, Y: y, Rows: rows, Cols: width, Epilogue: pass.SiLU})
-				case 2:
-					p.Do(pass.Conv1D{X: x, W: conv, Y: y, In: rows, PadLeft: 1, PadRight: 1})
-				case 3:
-					p.Do(pass.Copy{From: x, To: y, Rows: rows, Cols: width})
-				}
-				x = y
-			}
-			p.Output(x, rows*width)
-		})
+		rec, err := w.Record(b.Context(), s, pass.RecordOptions{}, rows)
 		require.NoError(b, err)
 		start := time.Now()
 		require.NoError(b, rec.Close())
