@@ -44,8 +44,9 @@ func newKernels(drv driver.Device) *kernels {
 }
 
 // get returns the pipeline of a kernel: @binding(0) is the uniform block, the operands
-// follow, of which reads says whether they are only read. Whoever asks for a kernel that is being compiled waits for it; different
-// kernels are compiled side by side where the driver can.
+// follow, of which reads says whether they are only read. Whoever asks for a kernel that is
+// being compiled waits for it; different kernels are compiled side by side where the driver
+// can.
 func (k *kernels) get(want kernel, reads ...bool) (*pipeline, error) {
 	var room [16]driver.BindingKind
 	bindings := append(room[:0], driver.UniformDynamic)

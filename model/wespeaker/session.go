@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tandem-gpu/tandem/model/internal/parallel"
 	"github.com/tandem-gpu/tandem/model/internal/windows"
 	"github.com/tandem-gpu/tandem/pass"
-	"github.com/tandem-gpu/tandem/pass/backend/parallel"
 )
 
 // A SessionConfig configures a session. The zero value is good.

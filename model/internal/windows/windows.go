@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/tandem-gpu/tandem/model/internal/parallel"
 	"github.com/tandem-gpu/tandem/pass"
-	"github.com/tandem-gpu/tandem/pass/backend/parallel"
 )
 
 // Next returns how many of some windows to take at once: most, or else the largest power

@@ -1,5 +1,4 @@
-// Package parallel spreads work on memory over processors: one of them moves a third of
-// what memory can, or less.
+// Package parallel has what backends do on several processors of the host.
 package parallel
 
 import (
@@ -12,25 +11,6 @@ const (
 	grain = 1 << 18 // bytes that are worth a goroutine
 	most  = 8       // goroutines, with which memory is busy
 )
-
-// For calls work for parts of [0, n) that together are all of it, side by side if they are
-// large: each element stands for so many bytes. It returns when all calls have. If one
-// panics, so does For, with the same value: whoever guards the caller's goroutine guards
-// those beside it, too.
-func For(n, bytes int, work func(from, to int)) {
-	parts := min(n*bytes/grain, most, runtime.GOMAXPROCS(0), n)
-	if parts <= 1 {
-		work(0, n)
-		return
-	}
-	for i := 1; i < parts; i++ {
-		defer Begin(func() (none struct{}) { // its end is waited for also if another part panics
-			work(i*n/parts, (i+1)*n/parts)
-			return none
-		})()
-	}
-	work(0, n/parts)
-}
 
 // Begin calls work in a goroutine of its own. The function that it returns waits until work
 // has returned, and returns what it did; if work panics, that function does, with the same
@@ -58,8 +38,8 @@ func Begin[T any](work func() T) (end func() T) {
 	}
 }
 
-// Copy is the builtin copy for what may be large. It allocates nothing: runs copy what goes
-// in and comes out.
+// Copy is the builtin copy for what may be large: one processor moves a third of what
+// memory can, or less. It allocates nothing: runs copy what goes in and comes out.
 func Copy[T byte | uint32 | float32](dst, src []T) {
 	size := int(unsafe.Sizeof(*new(T)))
 	n := min(len(dst), len(src)) * size
