@@ -117,9 +117,17 @@ func logarithm(w pass.MelWeights, power float64) float64 {
 	return power
 }
 
-// normalise changes the logarithms of an item of some samples.
+// normalise changes the logarithms of an item of some samples. Bins are averaged as distances
+// from their first value, so that one that is constant becomes zero and not what float64 loses.
 func normalise(w pass.MelWeights, y []float64, samples int) {
 	frames := len(y) / w.Mels
+	if frames > 0 && (w.Normalise == pass.MelPerBin || w.Normalise == pass.MelMean) {
+		for i := len(y) - 1; i >= 0; i-- { // the first values last
+			if first := y[i%w.Mels]; !math.IsInf(first, 0) {
+				y[i] -= first
+			}
+		}
+	}
 	switch w.Normalise {
 	case pass.MelWhisper:
 		largest := math.Inf(-1)
