@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
-	"syscall"
 
+	"github.com/tandem-gpu/tandem/model/internal/mapped"
 	"github.com/tandem-gpu/tandem/model/internal/nearest"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -23,7 +21,7 @@ type File struct {
 	metadata Metadata
 	names    []string
 	tensors  map[string]Tensor
-	closer   io.Closer
+	opened   *mapped.File // by Open; nil: by somebody else
 	closed   atomic.Bool
 }
 
@@ -39,6 +37,9 @@ func New(r io.ReaderAt, size int64) (*File, error) {
 
 // Read reads a file from r to its end, into memory. Who does not trust r limits it.
 func Read(r io.Reader) (*File, error) {
+	if r == nil {
+		return nil, fmt.Errorf("gguf: want an input, given nil: %w", pass.ErrInvalid)
+	}
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
@@ -48,44 +49,17 @@ func Read(r io.Reader) (*File, error) {
 
 // Open opens the file at path, which errors name. The result must be closed.
 func Open(path string) (*File, error) {
-	r, size, err := openRegular(path)
+	r, err := mapped.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
 	}
-	f, err := parse(r, size)
+	f, err := parse(r, r.Size())
 	if err != nil {
 		r.Close()
 		return nil, fmt.Errorf("gguf: %s: %w", path, err)
 	}
-	f.label, f.closer = filepath.Base(path)+": ", r
+	f.label, f.opened = filepath.Base(path)+": ", r
 	return f, nil
-}
-
-// A source is what a file is read from.
-type source interface {
-	io.ReaderAt
-	io.Closer
-}
-
-// openRegular opens a file, mapped into memory if possible.
-func openRegular(path string) (source, int64, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := file.Stat()
-	if err == nil && info.IsDir() {
-		err = &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
-	}
-	if err != nil {
-		file.Close()
-		return nil, 0, err
-	}
-	if m, ok := mapFile(file, info.Size()); ok {
-		file.Close() // the map outlives it
-		return m, info.Size(), nil
-	}
-	return file, info.Size(), nil
 }
 
 // Version returns the version of the format that the file has: 2 or 3.
@@ -129,10 +103,10 @@ func (f *File) Tensor(name string) (pass.Tensor, error) {
 
 // Close closes what Open opened. It is safe on nil and when called again.
 func (f *File) Close() error {
-	if f == nil || f.closed.Swap(true) || f.closer == nil {
+	if f == nil || f.closed.Swap(true) || f.opened == nil {
 		return nil
 	}
-	if err := f.closer.Close(); err != nil {
+	if err := f.opened.Close(); err != nil {
 		return fmt.Errorf("gguf: %s%w", f.label, err)
 	}
 	return nil

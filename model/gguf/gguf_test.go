@@ -299,3 +299,12 @@ func FuzzRead(f *testing.F) {
 		require.True(t, bytes.Equal(once.Bytes(), twice.Bytes()))
 	})
 }
+
+func TestNothingGiven(t *testing.T) {
+	t.Parallel()
+	_, err := New(nil, 100)
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	_, err = Read(nil)
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	require.ErrorIs(t, Write(nil, nil, nil), pass.ErrInvalid)
+}

@@ -34,6 +34,9 @@ type placed struct {
 
 // parse reads and checks the header.
 func parse(r io.ReaderAt, size int64) (*File, error) {
+	if r == nil {
+		return nil, fmt.Errorf("want an input, given nil: %w", pass.ErrInvalid)
+	}
 	d := newDecoder(r, size)
 	version, err := readVersion(d)
 	if err != nil {

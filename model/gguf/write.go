@@ -22,6 +22,9 @@ func Write(w io.Writer, metadata Metadata, tensors []Tensor) error {
 }
 
 func write(w io.Writer, metadata Metadata, tensors []Tensor) error {
+	if w == nil {
+		return fmt.Errorf("want an output, given nil: %w", pass.ErrInvalid)
+	}
 	alignment, err := metadata.alignment()
 	if err != nil {
 		return err

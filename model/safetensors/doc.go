@@ -11,7 +11,8 @@
 // The reader checks everything before it allocates by it: the header fits the file, the
 // tensors cover the rest of it exactly once, without gaps, and the size of each is that
 // of its type and shape. Element types without a [pass.DType] are read as int64 or
-// float64. Values are read from the file when they are asked for, never before.
+// float64. Values are read from the file when they are asked for, never before; files that
+// are opened by their path are mapped into memory where the system can do that.
 //
 // Errors wrap [pass.ErrInvalid] where a file is damaged or a name does not exist,
 // [pass.ErrUnsupported] where an element type is not handled, [pass.ErrClosed] after

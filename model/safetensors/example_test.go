@@ -18,7 +18,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	f, err := safetensors.New(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	f, err := safetensors.Read(&b)
 	if err != nil {
 		log.Fatal(err)
 	}

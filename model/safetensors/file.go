@@ -1,17 +1,16 @@
 package safetensors
 
 import (
+	"bytes"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
+	"github.com/tandem-gpu/tandem/model/internal/mapped"
 	"github.com/tandem-gpu/tandem/model/internal/nearest"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -37,6 +36,18 @@ func New(r io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
+// Read reads a file from r to its end, into memory. Who does not trust r limits it.
+func Read(r io.Reader) (*File, error) {
+	if r == nil {
+		return nil, fmt.Errorf("safetensors: want an input, given nil: %w", pass.ErrInvalid)
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	return New(bytes.NewReader(b), int64(len(b)))
+}
+
 // Open opens a file, or all files of a sharded model where path ends in .json: then it
 // is the index, model.safetensors.index.json, with the shards in the same folder. The
 // result must be closed.
@@ -53,32 +64,16 @@ func Open(path string) (*File, error) {
 }
 
 func openFile(path string) (*File, error) {
-	file, size, err := openRegular(path)
+	file, err := mapped.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	f := &File{label: filepath.Base(path) + ": ", closers: []io.Closer{file}}
-	if err := f.add(file, size); err != nil {
+	if err := f.add(file, file.Size()); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
-}
-
-func openRegular(path string) (*os.File, int64, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := file.Stat()
-	if err == nil && info.IsDir() {
-		err = &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
-	}
-	if err != nil {
-		file.Close()
-		return nil, 0, err
-	}
-	return file, info.Size(), nil
 }
 
 func (f *File) add(r io.ReaderAt, size int64) error {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/tandem-gpu/tandem/model/internal/mapped"
 	"github.com/tandem-gpu/tandem/model/internal/nearest"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -60,15 +61,15 @@ type index struct {
 }
 
 func readIndex(path string) (index, error) {
-	file, size, err := openRegular(path)
+	file, err := mapped.Open(path)
 	if err != nil {
 		return index{}, err
 	}
 	defer file.Close()
-	if size > maxHeader {
-		return index{}, fmt.Errorf("%s: index of %d bytes, want at most %d: %w", path, size, maxHeader, pass.ErrInvalid)
+	if file.Size() > maxHeader {
+		return index{}, fmt.Errorf("%s: index of %d bytes, want at most %d: %w", path, file.Size(), maxHeader, pass.ErrInvalid)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, size))
+	text, err := io.ReadAll(io.NewSectionReader(file, 0, file.Size()))
 	if err != nil {
 		return index{}, err
 	}

@@ -38,7 +38,7 @@ func TestOpen(t *testing.T) {
 	_, err = f.Int64s("a")
 	require.ErrorIs(t, err, pass.ErrClosed)
 	_, err = held.Int64s()
-	require.ErrorIs(t, err, os.ErrClosed)
+	require.ErrorIs(t, err, pass.ErrClosed)
 
 	require.NoError(t, os.WriteFile(path, []byte("no"), 0o600))
 	_, err = safetensors.Open(path)
@@ -83,7 +83,7 @@ func TestOpenIndex(t *testing.T) {
 	_, err = f.Raw("a")
 	require.ErrorIs(t, err, pass.ErrClosed)
 	_, err = held.Int64s()
-	require.ErrorIs(t, err, os.ErrClosed)
+	require.ErrorIs(t, err, pass.ErrClosed)
 
 	outside := strings.ReplaceAll(filepath.Join(dir, "model-0.safetensors"), `\`, `\\`)
 	for _, c := range []struct{ index, want string }{

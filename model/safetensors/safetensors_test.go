@@ -285,5 +285,7 @@ func FuzzNew(f *testing.F) {
 func TestNothingGiven(t *testing.T) {
 	_, err := safetensors.New(nil, 100)
 	require.ErrorIs(t, err, pass.ErrInvalid)
+	_, err = safetensors.Read(nil)
+	require.ErrorIs(t, err, pass.ErrInvalid)
 	require.ErrorIs(t, safetensors.Write(nil, nil, nil), pass.ErrInvalid)
 }

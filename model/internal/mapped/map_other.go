@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package gguf
+package mapped
 
 import "os"
 

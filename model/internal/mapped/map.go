@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package gguf
+package mapped
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// mapped is a file in memory. Close waits for reads.
-type mapped struct {
+// A mapping is a file in memory. Close waits for reads.
+type mapping struct {
 	mu   sync.RWMutex
 	data []byte // nil: closed
 }
@@ -29,10 +29,10 @@ func mapFile(file *os.File, size int64) (source, bool) {
 	if err != nil {
 		return nil, false
 	}
-	return &mapped{data: data}, true
+	return &mapping{data: data}, true
 }
 
-func (m *mapped) ReadAt(b []byte, at int64) (n int, err error) {
+func (m *mapping) ReadAt(b []byte, at int64) (n int, err error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	switch {
@@ -57,7 +57,7 @@ func (m *mapped) ReadAt(b []byte, at int64) (n int, err error) {
 	return n, err
 }
 
-func (m *mapped) Close() error {
+func (m *mapping) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	data := m.data
