@@ -39,22 +39,22 @@ type speech struct {
 }
 
 // sileroCase makes the case of f, which is given the network on the target and a speech.
-func sileroCase(f func(context.Context, *silero.Net, *speech) (*ready, error)) (setup, error) {
+func sileroCase(f func(context.Context, *silero.Model, *speech) (*ready, error)) (setup, error) {
 	s, err := loadSpeech(context.Background())
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, t *target) (*ready, error) {
-		net, err := silero.Load(ctx, t.dev, silero.Embedded())
+		model, err := silero.Load(ctx, t.dev, silero.Embedded())
 		if err != nil {
 			return nil, err
 		}
-		r, err := f(ctx, net, s)
+		r, err := f(ctx, model, s)
 		if err != nil {
-			return nil, errors.Join(err, net.Close())
+			return nil, errors.Join(err, model.Close())
 		}
 		more := r.close
-		r.close = func() error { return errors.Join(more(), net.Close()) }
+		r.close = func() error { return errors.Join(more(), model.Close()) }
 		return r, nil
 	}, nil
 }
@@ -70,12 +70,12 @@ func loadSpeech(ctx context.Context) (_ *speech, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	net, err := silero.Load(ctx, dev, silero.Embedded())
+	model, err := silero.Load(ctx, dev, silero.Embedded())
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, net.Close()) }()
-	s.want, err = net.Probabilities(ctx, s.samples)
+	defer func() { err = errors.Join(err, model.Close()) }()
+	s.want, err = model.Probabilities(ctx, s.samples)
 	return s, err
 }
 
@@ -95,14 +95,14 @@ func (s *speech) check(from int, got []float32) error {
 	return nil
 }
 
-func sileroFile(ctx context.Context, net *silero.Net, s *speech) (*ready, error) {
+func sileroFile(ctx context.Context, model *silero.Model, s *speech) (*ready, error) {
 	const length = 10 * time.Minute
 	chunks := int(length / chunkTime)
 	samples := make([]float32, 0, chunks*silero.ChunkSamples)
 	for i := range chunks {
 		samples = append(samples, s.chunk(i)...)
 	}
-	got, err := net.Probabilities(ctx, samples[:len(s.samples)])
+	got, err := model.Probabilities(ctx, samples[:len(s.samples)])
 	if err == nil {
 		err = s.check(0, got)
 	}
@@ -112,7 +112,7 @@ func sileroFile(ctx context.Context, net *silero.Net, s *speech) (*ready, error)
 	return &ready{
 		once: func(ctx context.Context) (time.Duration, error) {
 			start := time.Now()
-			got, err := net.Probabilities(ctx, samples)
+			got, err := model.Probabilities(ctx, samples)
 			took := time.Since(start)
 			if err == nil {
 				err = s.check(0, got[:len(s.want)])
@@ -125,9 +125,9 @@ func sileroFile(ctx context.Context, net *silero.Net, s *speech) (*ready, error)
 
 // sileroStreams feeds the same speech to all streams but the odd ones, which are a chunk
 // behind: their first one is silence.
-func sileroStreams(ctx context.Context, net *silero.Net, s *speech) (*ready, error) {
+func sileroStreams(ctx context.Context, model *silero.Model, s *speech) (*ready, error) {
 	const streams = 256
-	group, err := net.NewStreams(ctx, streams)
+	group, err := model.NewStreams(ctx, streams)
 	if err != nil {
 		return nil, err
 	}
@@ -160,8 +160,8 @@ func sileroStreams(ctx context.Context, net *silero.Net, s *speech) (*ready, err
 	return &ready{once: once, ops: 1, audio: streams * chunkTime, close: group.Close}, nil
 }
 
-func sileroStream(ctx context.Context, net *silero.Net, s *speech) (*ready, error) {
-	stream, err := net.NewStream(ctx)
+func sileroStream(ctx context.Context, model *silero.Model, s *speech) (*ready, error) {
+	stream, err := model.NewStream(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ import (
 const batchSamples = 1024 * silero.ChunkSamples
 
 // files processes the recordings that were named and writes what was found, all at once.
-func (p *program) files(ctx context.Context, net *silero.Net) error {
-	stream, err := net.NewBatchStream(ctx)
+func (p *program) files(ctx context.Context, model *silero.Model) error {
+	stream, err := model.NewBatchStream(ctx)
 	if err != nil {
 		return err
 	}

@@ -75,15 +75,15 @@ func (p *program) run(ctx context.Context) error {
 			fmt.Fprintf(p.stderr, "vad: %s\n", line)
 		}
 	}
-	net, err := silero.Load(ctx, dev, silero.Embedded())
+	model, err := silero.Load(ctx, dev, silero.Embedded())
 	if err != nil {
 		return err
 	}
-	defer net.Close()
+	defer model.Close()
 	if p.opt.stream {
-		return p.listen(ctx, net)
+		return p.listen(ctx, model)
 	}
-	return p.files(ctx, net)
+	return p.files(ctx, model)
 }
 
 // fail says what went wrong, in one line, and sets the exit code.

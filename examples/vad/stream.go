@@ -16,8 +16,8 @@ import (
 
 // listen processes standard input as it comes and writes each event as soon as it is
 // certain.
-func (p *program) listen(ctx context.Context, net *silero.Net) error {
-	stream, err := net.NewStream(ctx)
+func (p *program) listen(ctx context.Context, model *silero.Model) error {
+	stream, err := model.NewStream(ctx)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func transposed(x []float32, rows, cols int) []float32 {
 
 // encode runs the encoder on features of items of the given lengths, of frames rows each,
 // and returns what it traces, and the log-probabilities.
-func encode(t *testing.T, net *Net, x []float32, frames int, lengths []int) map[string][]float32 {
+func encode(t *testing.T, net *Model, x []float32, frames int, lengths []int) map[string][]float32 {
 	t.Helper()
 	ses, err := net.dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)

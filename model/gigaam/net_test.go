@@ -185,7 +185,7 @@ func TestWindowLimit(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
 	require.NoError(t, net.Close())
-	require.NoError(t, (*Net)(nil).Close())
+	require.NoError(t, (*Model)(nil).Close())
 	_, err = net.NewRecogniser(t.Context(), asr.Config{})
 	require.ErrorIs(t, err, pass.ErrClosed)
 }

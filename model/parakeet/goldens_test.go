@@ -81,7 +81,7 @@ func TestGoldens(t *testing.T) {
 }
 
 // encodeCase runs the encoder and what follows it at once over the features of a case.
-func encodeCase(t *testing.T, c *goldens.Case, config caseConfig, net *Net, results goldens.Results) {
+func encodeCase(t *testing.T, c *goldens.Case, config caseConfig, net *Model, results goldens.Results) {
 	shape, err := c.InputAxes("input_features", 3)
 	require.NoError(t, err)
 	x, err := c.Input("input_features")
@@ -108,7 +108,7 @@ func encodeCase(t *testing.T, c *goldens.Case, config caseConfig, net *Net, resu
 
 // encode runs the encoder on features of items of the given lengths, of frames rows each,
 // and returns what it traces, and the outputs of the heads.
-func encode(t *testing.T, net *Net, x []float32, frames int, lengths []int) map[string][]float32 {
+func encode(t *testing.T, net *Model, x []float32, frames int, lengths []int) map[string][]float32 {
 	t.Helper()
 	ses, err := net.dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)
@@ -144,7 +144,7 @@ func encode(t *testing.T, net *Net, x []float32, frames int, lengths []int) map[
 	return values
 }
 
-func batch(net *Net, frames int, lengths []int) conformer.Batch {
+func batch(net *Model, frames int, lengths []int) conformer.Batch {
 	b := conformer.Batch{Items: len(lengths), Frames: frames}
 	for stage := range net.Stages(frames) {
 		var of []int

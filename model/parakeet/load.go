@@ -14,8 +14,8 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// A Net is a network on a device. It may be used from any goroutine.
-type Net struct {
+// A Model is a network on a device. It may be used from any goroutine.
+type Model struct {
 	cfg        Config
 	dev        pass.Device
 	mel        pass.Param
@@ -33,8 +33,8 @@ type Net struct {
 // Load brings a network to a device; see the package for the names of tensors. It has
 // the heads that src has, one at least. An error names the tensor, what was wanted and
 // what was given; nothing stays on the device then. src must stay open until Load
-// returns, the device as long as the Net is used.
-func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) (*Net, error) {
+// returns, the device as long as the Model is used.
+func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) (*Model, error) {
 	if dev == nil || src == nil {
 		return nil, fmt.Errorf("parakeet: load: want a device and weights, given nil: %w", pass.ErrInvalid)
 	}
@@ -45,20 +45,20 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 	if cfg.Channels == 0 {
 		cfg.Channels = channels(l)
 	}
-	n := &Net{cfg: cfg, dev: dev}
-	n.mel = l.Load(frontend.Parakeet(cfg.Mels), nil)
-	n.loadSubsampling(l)
+	m := &Model{cfg: cfg, dev: dev}
+	m.mel = l.Load(frontend.Parakeet(cfg.Mels), nil)
+	m.loadSubsampling(l)
 	for i := range cfg.Blocks.Layers {
-		n.blocks = append(n.blocks, conformer.Load(l, fmt.Sprintf("encoder.layers.%d", i), cfg.Blocks))
+		m.blocks = append(m.blocks, conformer.Load(l, fmt.Sprintf("encoder.layers.%d", i), cfg.Blocks))
 	}
 	if next := fmt.Sprintf("encoder.layers.%d.norm_out.weight", cfg.Blocks.Layers); l.Has(next) {
 		l.Fail(fmt.Errorf("want %d layers, given more: tensor %q: %w", cfg.Blocks.Layers, next, pass.ErrInvalid))
 	}
-	n.loadHeads(l)
-	if err := n.params.Take("parakeet", dev, l); err != nil {
+	m.loadHeads(l)
+	if err := m.params.Take("parakeet", dev, l); err != nil {
 		return nil, err
 	}
-	return n, nil
+	return m, nil
 }
 
 // channels returns how many channels the subsampling has in a file.
@@ -71,8 +71,8 @@ func channels(l *weights.Loader) int {
 	return t.Shape[0]
 }
 
-func (n *Net) loadSubsampling(l *weights.Loader) {
-	c := n.cfg.Channels
+func (m *Model) loadSubsampling(l *weights.Loader) {
+	c := m.cfg.Channels
 	name := func(i int) string { return fmt.Sprintf("encoder.pre_encode.conv.%d", i) }
 	depthwise := func(i int) (w pass.Tensor, b []float32) {
 		w, err := weights.Tensor(l, name(i)+".weight", c, 3, 3)
@@ -84,22 +84,22 @@ func (n *Net) loadSubsampling(l *weights.Loader) {
 	first := pass.DepthwiseWeights{Name: name(2)}
 	first.First, first.FirstBias = depthwise(0)
 	first.Weight, first.Bias = depthwise(2)
-	n.first = l.Load(first, nil)
-	n.between = l.Load(weights.Linear(l, c, weights.Rows(name(3), c, true)))
+	m.first = l.Load(first, nil)
+	m.between = l.Load(weights.Linear(l, c, weights.Rows(name(3), c, true)))
 	second := pass.DepthwiseWeights{Name: name(5)}
 	second.Weight, second.Bias = depthwise(5)
-	n.second = l.Load(second, nil)
-	n.after = l.Load(weights.Linear(l, c, weights.Rows(name(6), c, true)))
-	_, _, bins := n.cfg.bins()
-	n.linear = l.Load(weights.Linear(l, c*bins, weights.Rows("encoder.pre_encode.out", n.cfg.Blocks.Width, true)))
+	m.second = l.Load(second, nil)
+	m.after = l.Load(weights.Linear(l, c, weights.Rows(name(6), c, true)))
+	_, _, bins := m.cfg.bins()
+	m.linear = l.Load(weights.Linear(l, c*bins, weights.Rows("encoder.pre_encode.out", m.cfg.Blocks.Width, true)))
 }
 
 // loadHeads loads the heads that the source has.
-func (n *Net) loadHeads(l *weights.Loader) {
+func (m *Model) loadHeads(l *weights.Loader) {
 	// A hybrid has its CTC head under another name.
 	for _, name := range []string{"ctc_decoder.decoder_layers.0", "decoder.decoder_layers.0"} {
-		if n.ctc == nil && l.Has(name+".weight") {
-			n.ctc = ctc.Load(l, name, n.cfg.Blocks.Width, n.cfg.Classes, n.cfg.Classes-1)
+		if m.ctc == nil && l.Has(name+".weight") {
+			m.ctc = ctc.Load(l, name, m.cfg.Blocks.Width, m.cfg.Classes, m.cfg.Classes-1)
 		}
 	}
 	names := transducer.Names{
@@ -108,38 +108,38 @@ func (n *Net) loadHeads(l *weights.Loader) {
 	}
 	switch {
 	case l.Has(names.Out + ".weight"):
-		n.transducer = transducer.Load(l, transducer.Config{
-			Names: names, Width: n.cfg.Blocks.Width, Classes: n.cfg.Classes, Blank: n.cfg.Classes - 1,
-			Durations: n.cfg.Durations, MaxSymbols: n.cfg.MaxSymbols,
+		m.transducer = transducer.Load(l, transducer.Config{
+			Names: names, Width: m.cfg.Blocks.Width, Classes: m.cfg.Classes, Blank: m.cfg.Classes - 1,
+			Durations: m.cfg.Durations, MaxSymbols: m.cfg.MaxSymbols,
 		})
-	case n.ctc == nil:
+	case m.ctc == nil:
 		l.Fail(fmt.Errorf("want tensor %q of a CTC head or %q of a transducer, given neither: %w", "decoder.decoder_layers.0.weight", names.Out+".weight", pass.ErrInvalid))
 	}
 }
 
 // Config returns the configuration that the network was loaded with.
-func (n *Net) Config() Config { return n.cfg }
+func (m *Model) Config() Config { return m.cfg }
 
 // NewRecogniser makes a recogniser with a session of its own. Zero fields of cfg are set:
 // windows of 30 s that overlap by 4 s, and TDT or RNN-T rather than CTC if there are both.
-func (n *Net) NewRecogniser(ctx context.Context, cfg asr.Config) (*asr.Recogniser, error) {
-	if err := n.params.Usable(); err != nil {
+func (m *Model) NewRecogniser(ctx context.Context, cfg asr.Config) (*asr.Recogniser, error) {
+	if err := m.params.Usable(); err != nil {
 		return nil, err
 	}
 	if cfg.Window == 0 {
 		cfg.Window, cfg.Overlap = asr.DefaultWindow, asr.DefaultOverlap
 	}
 	return asr.New(ctx, asr.Network{
-		Device: n.dev, Encoder: n, FrontEnd: n.mel, CTC: n.ctc, Transducer: n.transducer,
+		Device: m.dev, Encoder: m, FrontEnd: m.mel, CTC: m.ctc, Transducer: m.transducer,
 		FrameSamples: 8 * 160,
 	}, cfg)
 }
 
 // Close gives up the network's weights. Recognisers are closed on their own, before or
 // after. Close may be called again, and on nil.
-func (n *Net) Close() error {
-	if n == nil {
+func (m *Model) Close() error {
+	if m == nil {
 		return nil
 	}
-	return n.params.Close()
+	return m.params.Close()
 }

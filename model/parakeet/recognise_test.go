@@ -17,7 +17,7 @@ import (
 )
 
 // features runs the front end over samples, and returns the frames that count.
-func features(t *testing.T, net *Net, samples []float32) []float32 {
+func features(t *testing.T, net *Model, samples []float32) []float32 {
 	t.Helper()
 	ses, err := net.dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func features(t *testing.T, net *Net, samples []float32) []float32 {
 }
 
 // alone recognises a clip without windows, batches and padding.
-func alone(t *testing.T, net *Net, samples []float32) (tokens []asr.Token) {
+func alone(t *testing.T, net *Model, samples []float32) (tokens []asr.Token) {
 	t.Helper()
 	mels := net.Frames(len(samples))
 	out := encode(t, net, features(t, net, samples), mels, []int{mels})
@@ -86,7 +86,7 @@ func TestRecognise(t *testing.T) {
 	})
 }
 
-func recogniseClips(t *testing.T, net *Net, speech []float32) {
+func recogniseClips(t *testing.T, net *Model, speech []float32) {
 	r, err := net.NewRecogniser(t.Context(), asr.Config{Window: 3 * time.Second, Overlap: time.Second, Batch: 2})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, r.Close()) }()
@@ -161,7 +161,7 @@ func TestClosed(t *testing.T) {
 	_, err = r.Recognise(t.Context(), make([]float32, 5000))
 	require.Error(t, err, "the weights are gone before they were recorded")
 	require.NoError(t, r.Close())
-	require.NoError(t, (*Net)(nil).Close())
+	require.NoError(t, (*Model)(nil).Close())
 }
 
 // Slices of time of the subsampling meet without a seam: a batch of many items has shorter

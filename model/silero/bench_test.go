@@ -16,7 +16,7 @@ func perChunk(b *testing.B, chunks int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-func benchNet(b *testing.B, threads int) *Net {
+func benchModel(b *testing.B, threads int) *Model {
 	dev, err := cpu.Open(cpu.Config{Threads: threads})
 	if err != nil {
 		b.Fatal(err)
@@ -28,7 +28,7 @@ func benchNet(b *testing.B, threads int) *Net {
 // A chunk at a time, as live audio comes, on one core.
 func BenchmarkStream(b *testing.B) {
 	ctx := context.Background()
-	s, err := benchNet(b, 1).NewStream(ctx)
+	s, err := benchModel(b, 1).NewStream(ctx)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -50,11 +50,11 @@ func BenchmarkStream(b *testing.B) {
 func BenchmarkProbabilities(b *testing.B) {
 	for name, threads := range map[string]int{"one": 1, "all": 0} {
 		b.Run(name, func(b *testing.B) {
-			net := benchNet(b, threads)
+			model := benchModel(b, threads)
 			clip := samples(b, "jfk")
 			runs := 0
 			for b.Loop() {
-				if _, err := net.Probabilities(context.Background(), clip); err != nil {
+				if _, err := model.Probabilities(context.Background(), clip); err != nil {
 					b.Fatal(err)
 				}
 				runs++
@@ -67,7 +67,7 @@ func BenchmarkProbabilities(b *testing.B) {
 // 256 live streams, a chunk of each in a step, on all cores.
 func BenchmarkStreams256(b *testing.B) {
 	ctx := context.Background()
-	s, err := benchNet(b, 0).NewStreams(ctx, 256)
+	s, err := benchModel(b, 0).NewStreams(ctx, 256)
 	if err != nil {
 		b.Fatal(err)
 	}

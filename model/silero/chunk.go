@@ -1,5 +1,7 @@
 package silero
 
+import "slices"
+
 // The geometry of the network's input.
 const (
 	// SampleRate is the number of samples in a second.
@@ -20,4 +22,9 @@ func Chunks(samples int) int {
 		chunks++
 	}
 	return chunks
+}
+
+// notFinite returns the index of the first value that is NaN or infinite, or -1.
+func notFinite(values []float32) int {
+	return slices.IndexFunc(values, func(v float32) bool { return v-v != 0 })
 }

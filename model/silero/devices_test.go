@@ -13,15 +13,15 @@ import (
 var devices = undertest.Names()
 
 // onDevices runs a test with the embedded network on every device under test.
-func onDevices(t *testing.T, test func(t *testing.T, net *Net)) {
+func onDevices(t *testing.T, test func(t *testing.T, model *Model)) {
 	undertest.Each(t, func(t *testing.T, dev pass.Device) { test(t, load(t, dev)) })
 }
 
-func load(t testing.TB, dev pass.Device) *Net {
-	net, err := Load(context.Background(), dev, Embedded())
+func load(t testing.TB, dev pass.Device) *Model {
+	model, err := Load(context.Background(), dev, Embedded())
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, net.Close()) })
-	return net
+	t.Cleanup(func() { require.NoError(t, model.Close()) })
+	return model
 }
 
 // tolerance is the largest difference to the probabilities of ONNX Runtime.

@@ -3,7 +3,7 @@
 //
 // [Load] brings the network to a device, once. Then
 //
-//   - [Net.Probabilities] takes audio that is there as a whole,
+//   - [Model.Probabilities] takes audio that is there as a whole,
 //   - a [Stream] takes one signal as it arrives, in pieces of any size,
 //   - [Streams] takes many signals that come and go, a chunk of each at a time.
 //

@@ -19,17 +19,17 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	net, err := silero.Load(ctx, dev, silero.Embedded())
+	model, err := silero.Load(ctx, dev, silero.Embedded())
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer net.Close()
+	defer model.Close()
 
 	samples, _, err := wav.Decode(audio.JFK()) // 16 kHz mono
 	if err != nil {
 		log.Fatal(err)
 	}
-	probabilities, err := net.Probabilities(ctx, samples)
+	probabilities, err := model.Probabilities(ctx, samples)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -55,12 +55,12 @@ func ExampleStream() {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	net, err := silero.Load(ctx, dev, silero.Embedded())
+	model, err := silero.Load(ctx, dev, silero.Embedded())
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer net.Close()
-	stream, err := net.NewStream(ctx)
+	defer model.Close()
+	stream, err := model.NewStream(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

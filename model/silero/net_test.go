@@ -17,12 +17,12 @@ import (
 
 func TestProbabilities(t *testing.T) {
 	t.Parallel()
-	onDevices(t, func(t *testing.T, net *Net) {
+	onDevices(t, func(t *testing.T, model *Model) {
 		ctx := context.Background()
 		for _, name := range names {
 			ref := reference(t, name)
 			var steps []float64
-			p, err := net.Probabilities(ctx, samples(t, name), nil, func(done float64) { steps = append(steps, done) })
+			p, err := model.Probabilities(ctx, samples(t, name), nil, func(done float64) { steps = append(steps, done) })
 			require.NoError(t, err)
 			requireClose(t, ref.Probabilities, p, name)
 			require.IsIncreasing(t, append([]float64{0}, steps...))
@@ -31,7 +31,7 @@ func TestProbabilities(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, wantSegments[name], inSeconds(segments), name)
 		}
-		p, err := net.Probabilities(ctx, nil)
+		p, err := model.Probabilities(ctx, nil)
 		require.NoError(t, err)
 		require.Empty(t, p)
 	})
@@ -44,10 +44,10 @@ func TestProbabilitiesInFastMath(t *testing.T) {
 		if m != pass.Fast {
 			return
 		}
-		net := load(t, dev)
+		model := load(t, dev)
 		for _, name := range names {
 			ref := reference(t, name)
-			p, err := net.Probabilities(t.Context(), samples(t, name))
+			p, err := model.Probabilities(t.Context(), samples(t, name))
 			require.NoError(t, err)
 			require.Len(t, p, len(ref.Probabilities))
 			for i, want := range ref.Probabilities {
@@ -64,8 +64,8 @@ func TestProbabilitiesInFastMath(t *testing.T) {
 // at the end.
 func TestSyntheticClip(t *testing.T) {
 	t.Parallel()
-	onDevices(t, func(t *testing.T, net *Net) {
-		p, err := net.Probabilities(context.Background(), synthetic())
+	onDevices(t, func(t *testing.T, model *Model) {
+		p, err := model.Probabilities(context.Background(), synthetic())
 		require.NoError(t, err)
 		require.Len(t, p, 125)
 		for i, want := range map[int]float64{
@@ -127,10 +127,10 @@ func synthetic() []float32 {
 
 func TestStream(t *testing.T) {
 	t.Parallel()
-	onDevices(t, func(t *testing.T, net *Net) {
+	onDevices(t, func(t *testing.T, model *Model) {
 		ctx := context.Background()
 		rng := rand.New(rand.NewPCG(3, 4))
-		s, err := net.NewStream(ctx)
+		s, err := model.NewStream(ctx)
 		require.NoError(t, err)
 		defer s.Close()
 		for _, name := range names { // one after the other in one stream, which Flush makes as new
@@ -156,10 +156,10 @@ func TestStream(t *testing.T) {
 // A stream that was cut short starts anew after a Reset, and only then.
 func TestStreamReset(t *testing.T) {
 	t.Parallel()
-	onDevices(t, func(t *testing.T, net *Net) {
+	onDevices(t, func(t *testing.T, model *Model) {
 		ctx := context.Background()
 		jfk, want := samples(t, "jfk")[:20*512], reference(t, "jfk").Probabilities[:20]
-		s, err := net.NewStream(ctx)
+		s, err := model.NewStream(ctx)
 		require.NoError(t, err)
 		defer s.Close()
 		ended, end := context.WithCancel(ctx)
@@ -195,11 +195,11 @@ func TestStreamReset(t *testing.T) {
 
 func TestCancelledProbabilities(t *testing.T) {
 	t.Parallel()
-	onDevices(t, func(t *testing.T, net *Net) {
+	onDevices(t, func(t *testing.T, model *Model) {
 		ctx, cancel := context.WithCancel(context.Background())
-		_, err := net.Probabilities(ctx, make([]float32, 16000*20), func(float64) { cancel() })
+		_, err := model.Probabilities(ctx, make([]float32, 16000*20), func(float64) { cancel() })
 		require.ErrorIs(t, err, context.Canceled)
-		p, err := net.Probabilities(context.Background(), samples(t, "jfk"))
+		p, err := model.Probabilities(context.Background(), samples(t, "jfk"))
 		require.NoError(t, err)
 		requireClose(t, reference(t, "jfk").Probabilities, p)
 	})
@@ -207,7 +207,7 @@ func TestCancelledProbabilities(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
-	onDevices(t, func(t *testing.T, net *Net) {
+	onDevices(t, func(t *testing.T, model *Model) {
 		var wg sync.WaitGroup
 		errs := make([]error, maxIdle+2)
 		results := make([][]float32, len(errs))
@@ -216,7 +216,7 @@ func TestConcurrentUse(t *testing.T) {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
-				results[i], errs[i] = net.Probabilities(context.Background(), clip)
+				results[i], errs[i] = model.Probabilities(context.Background(), clip)
 			}()
 		}
 		wg.Wait()
@@ -230,9 +230,9 @@ func TestConcurrentUse(t *testing.T) {
 // Hours of streaming take no more memory than minutes, because a step leaves nothing
 // behind.
 func TestStreamMemory(t *testing.T) {
-	onDevices(t, func(t *testing.T, net *Net) {
+	onDevices(t, func(t *testing.T, model *Model) {
 		ctx := context.Background()
-		s, err := net.NewStream(ctx)
+		s, err := model.NewStream(ctx)
 		require.NoError(t, err)
 		defer s.Close()
 		d, err := NewDetector(DefaultParams())
@@ -277,29 +277,29 @@ func TestClose(t *testing.T) {
 		t.Run(d, func(t *testing.T) {
 			ctx := context.Background()
 			dev := undertest.Open(t, d)
-			net := load(t, dev)
-			s, err := net.NewStream(ctx)
+			model := load(t, dev)
+			s, err := model.NewStream(ctx)
 			require.NoError(t, err)
-			group, err := net.NewStreams(ctx, 2)
+			group, err := model.NewStreams(ctx, 2)
 			require.NoError(t, err)
 			id, err := group.Add()
 			require.NoError(t, err)
-			_, err = net.Probabilities(ctx, make([]float32, 100))
+			_, err = model.Probabilities(ctx, make([]float32, 100))
 			require.NoError(t, err)
-			busy, err := net.take(ctx)
+			busy, err := model.take(ctx)
 			require.NoError(t, err)
-			require.NoError(t, net.Close())
-			require.NoError(t, net.Close())
-			require.NoError(t, net.give(busy))
-			_, kept := net.idle.Take()
+			require.NoError(t, model.Close())
+			require.NoError(t, model.Close())
+			require.NoError(t, model.give(busy))
+			_, kept := model.idle.Take()
 			require.False(t, kept, "nothing is kept that no one would close")
-			_, err = net.Probabilities(ctx, make([]float32, 100))
+			_, err = model.Probabilities(ctx, make([]float32, 100))
 			require.ErrorIs(t, err, pass.ErrClosed)
 			_, err = s.Feed(ctx, make([]float32, 5000))
 			require.ErrorIs(t, err, pass.ErrClosed)
-			_, err = net.NewStream(ctx)
+			_, err = model.NewStream(ctx)
 			require.ErrorIs(t, err, pass.ErrClosed)
-			_, err = net.NewStreams(ctx, 2)
+			_, err = model.NewStreams(ctx, 2)
 			require.ErrorIs(t, err, pass.ErrClosed)
 			require.ErrorIs(t, group.Step(ctx, []Chunk{{Stream: id, Samples: make([]float32, 512)}}), pass.ErrClosed)
 			require.NoError(t, dev.Close())
@@ -309,14 +309,14 @@ func TestClose(t *testing.T) {
 			require.NoError(t, group.Close())
 
 			dev = undertest.Open(t, d)
-			net = load(t, dev)
+			model = load(t, dev)
 			require.NoError(t, dev.Close())
-			_, err = net.Probabilities(ctx, make([]float32, 100))
+			_, err = model.Probabilities(ctx, make([]float32, 100))
 			require.ErrorIs(t, err, pass.ErrClosed)
-			require.NoError(t, net.Close())
+			require.NoError(t, model.Close())
 		})
 	}
-	require.NoError(t, (*Net)(nil).Close())
+	require.NoError(t, (*Model)(nil).Close())
 	require.NoError(t, (*Stream)(nil).Close())
 	require.NoError(t, (*Streams)(nil).Close())
 }

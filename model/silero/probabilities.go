@@ -11,15 +11,15 @@ import (
 // the goroutine of the caller.
 //
 // Audio that does not fit memory, or should not take it, is fed to a [Stream] in pieces.
-func (n *Net) Probabilities(ctx context.Context, samples []float32, progress ...func(done float64)) (probabilities []float32, err error) {
-	if err := n.usable(); err != nil {
+func (m *Model) Probabilities(ctx context.Context, samples []float32, progress ...func(done float64)) (probabilities []float32, err error) {
+	if err := m.usable(); err != nil {
 		return nil, err
 	}
-	s, err := n.take(ctx)
+	s, err := m.take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, n.give(s)) }()
+	defer func() { err = errors.Join(err, m.give(s)) }()
 	chunks, ready := Chunks(len(samples)), 0
 	report := func(more int) {
 		ready += more
@@ -47,17 +47,17 @@ func (n *Net) Probabilities(ctx context.Context, samples []float32, progress ...
 }
 
 // take returns a stream as new, an idle one if there is one.
-func (n *Net) take(ctx context.Context) (*Stream, error) {
-	if s, ok := n.idle.Take(); ok {
+func (m *Model) take(ctx context.Context) (*Stream, error) {
+	if s, ok := m.idle.Take(); ok {
 		return s, nil
 	}
-	return n.NewBatchStream(ctx)
+	return m.NewBatchStream(ctx)
 }
 
 // give leaves a stream for a later call, if it is as new.
-func (n *Net) give(s *Stream) error {
+func (m *Model) give(s *Stream) error {
 	if s.lost == nil && !s.used && len(s.samples) == contextSamples {
-		return n.idle.Give(s)
+		return m.idle.Give(s)
 	}
 	return s.Close()
 }

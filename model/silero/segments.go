@@ -31,7 +31,7 @@ func (s Segment) String() string {
 }
 
 // Segments returns the speech in audio of the given number of samples with these
-// probabilities, one for each chunk of 512 samples as [Net.Probabilities] gives them. It
+// probabilities, one for each chunk of 512 samples as [Model.Probabilities] gives them. It
 // follows the rule of the reference's get_speech_timestamps. [Detector] gives the same
 // while the audio arrives.
 func Segments(probabilities []float32, samples int, p Params) ([]Segment, error) {

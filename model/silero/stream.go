@@ -17,7 +17,7 @@ var blockChunks = [...]int{1, 4, 16, 64, 256, 1024}
 // A Stream takes one audio signal as it comes and gives the probability of each chunk.
 // One goroutine at a time may use it.
 type Stream struct {
-	net     *Net
+	model   *Model
 	session pass.Session
 	state   state
 	blocks  [len(blockChunks)]*block
@@ -45,26 +45,26 @@ type started struct {
 }
 
 // NewStream opens a stream for audio that is arriving: its work is short and urgent.
-func (n *Net) NewStream(ctx context.Context) (*Stream, error) {
-	return n.newStream(ctx, pass.SessionConfig{Label: "silero stream", Latency: pass.Interactive})
+func (m *Model) NewStream(ctx context.Context) (*Stream, error) {
+	return m.newStream(ctx, pass.SessionConfig{Label: "silero stream", Latency: pass.Interactive})
 }
 
 // NewBatchStream opens a stream for audio that is there already, such as a long file
 // that is read in pieces: what counts is how much gets done. Pieces of many seconds are
 // best.
-func (n *Net) NewBatchStream(ctx context.Context) (*Stream, error) {
-	return n.newStream(ctx, pass.SessionConfig{Label: "silero batch", Latency: pass.Batch})
+func (m *Model) NewBatchStream(ctx context.Context) (*Stream, error) {
+	return m.newStream(ctx, pass.SessionConfig{Label: "silero batch", Latency: pass.Batch})
 }
 
-func (n *Net) newStream(ctx context.Context, cfg pass.SessionConfig) (*Stream, error) {
-	if err := n.usable(); err != nil {
+func (m *Model) newStream(ctx context.Context, cfg pass.SessionConfig) (*Stream, error) {
+	if err := m.usable(); err != nil {
 		return nil, err
 	}
-	session, err := n.dev.NewSession(cfg)
+	session, err := m.dev.NewSession(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("silero: %w", err)
 	}
-	s := &Stream{net: n, session: session, samples: make([]float32, contextSamples, itemSamples)}
+	s := &Stream{model: m, session: session, samples: make([]float32, contextSamples, itemSamples)}
 	s.state, err = newState(session, 1)
 	if err == nil && cfg.Latency == pass.Interactive {
 		_, err = s.block(ctx, 0) // now, so that the first chunk need not wait for it
@@ -180,13 +180,13 @@ func (s *Stream) block(ctx context.Context, k int) (*block, error) {
 	rec, err := s.session.Record(ctx, pass.RecordOptions{Label: fmt.Sprintf("silero %d chunks", b.chunks)}, func(p pass.Pass) {
 		b.in = p.Input(pass.F32, contextSamples+b.chunks*ChunkSamples)
 		// A chunk and the context before it overlap with the next: no copy is needed.
-		x := s.net.encode(p, b.in.View().Batch(ChunkSamples), b.chunks)
+		x := s.model.encode(p, b.in.View().Batch(ChunkSamples), b.chunks)
 		y := p.Temp(pass.F32, b.chunks*features)
 		p.Do(pass.LSTM{
-			X: x.View(), W: s.net.lstm, Y: y.View(), Time: b.chunks,
+			X: x.View(), W: s.model.lstm, Y: y.View(), Time: b.chunks,
 			H0: s.state.h.View(), C0: s.state.c.View(), H: s.state.h.View(), C: s.state.c.View(),
 		})
-		b.out = s.net.decide(p, y, b.chunks)
+		b.out = s.model.decide(p, y, b.chunks)
 	})
 	if err != nil {
 		return nil, err
@@ -256,12 +256,12 @@ func (s *Stream) usable() error {
 	return nil
 }
 
-// opened refuses the zero Stream, and one whose net is closed.
+// opened refuses the zero Stream, and one whose model is closed.
 func (s *Stream) opened() error {
-	if s.net == nil {
+	if s.model == nil {
 		return fmt.Errorf("silero: stream: not opened: %w", pass.ErrInvalid)
 	}
-	return s.net.usable()
+	return s.model.usable()
 }
 
 // lose notes that the state is undefined.

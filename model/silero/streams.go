@@ -20,7 +20,7 @@ const maxStreams = 1 << 16
 // capacity, and the smallest that holds the chunks of a step is used. Rows that fill it
 // up have length 0, which leaves their state alone.
 type Streams struct {
-	net     *Net
+	model   *Model
 	session pass.Session
 	state   state
 	rows    []row
@@ -76,18 +76,18 @@ type step struct {
 
 // NewStreams opens a group of up to capacity streams, from 1 to 65,536. It is without
 // streams at first. All its memory is taken and all work is compiled now.
-func (n *Net) NewStreams(ctx context.Context, capacity int) (*Streams, error) {
-	if err := n.usable(); err != nil {
+func (m *Model) NewStreams(ctx context.Context, capacity int) (*Streams, error) {
+	if err := m.usable(); err != nil {
 		return nil, err
 	}
 	if capacity < 1 || capacity > maxStreams {
 		return nil, fmt.Errorf("silero: streams: capacity: want 1 to %d, given %d: %w", maxStreams, capacity, pass.ErrInvalid)
 	}
-	session, err := n.dev.NewSession(pass.SessionConfig{Label: "silero streams", Latency: pass.Interactive})
+	session, err := m.dev.NewSession(pass.SessionConfig{Label: "silero streams", Latency: pass.Interactive})
 	if err != nil {
 		return nil, fmt.Errorf("silero: %w", err)
 	}
-	s := &Streams{net: n, session: session, rows: make([]row, capacity), out: make([]float32, capacity)}
+	s := &Streams{model: m, session: session, rows: make([]row, capacity), out: make([]float32, capacity)}
 	for i := range s.rows {
 		s.free = append(s.free, uint32(capacity-1-i))
 	}
@@ -110,14 +110,14 @@ func (s *Streams) record(ctx context.Context) error {
 		st.rec, err = s.session.Record(ctx, pass.RecordOptions{Label: fmt.Sprintf("silero step of %d", st.size)}, func(p pass.Pass) {
 			st.in = p.Input(pass.F32, len(st.samples))
 			st.places = p.Input(pass.U32, len(st.words))
-			x := s.net.encode(p, st.in.View(), st.size)
+			x := s.model.encode(p, st.in.View(), st.size)
 			y := p.Temp(pass.F32, st.size*features)
 			p.Do(pass.LSTM{
-				X: x.View(), W: s.net.lstm, Y: y.View(), Batch: st.size, Time: 1,
+				X: x.View(), W: s.model.lstm, Y: y.View(), Batch: st.size, Time: 1,
 				H0: s.state.h.View(), C0: s.state.c.View(), H: s.state.h.View(), C: s.state.c.View(),
 				States: len(s.rows), StateRows: pass.ItemsIn(st.places.View()), Lengths: pass.ItemsIn(st.places.At(st.size)),
 			})
-			st.out = s.net.decide(p, y, st.size)
+			st.out = s.model.decide(p, y, st.size)
 		})
 		if err != nil {
 			return err
@@ -129,12 +129,12 @@ func (s *Streams) record(ctx context.Context) error {
 	}
 }
 
-// opened refuses the zero Streams, and one whose net is closed.
+// opened refuses the zero Streams, and one whose model is closed.
 func (s *Streams) opened() error {
-	if s.net == nil {
+	if s.model == nil {
 		return fmt.Errorf("silero: streams: not opened: %w", pass.ErrInvalid)
 	}
-	return s.net.usable()
+	return s.model.usable()
 }
 
 // Capacity returns how many streams there may be at a time.

@@ -14,11 +14,11 @@ import (
 // each gets the probabilities that it gets alone.
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	onDevices(t, func(t *testing.T, net *Net) {
+	onDevices(t, func(t *testing.T, model *Model) {
 		ctx := context.Background()
 		const capacity, total = 256, 300
 		rng := rand.New(rand.NewPCG(5, 6))
-		s, err := net.NewStreams(ctx, capacity)
+		s, err := model.NewStreams(ctx, capacity)
 		require.NoError(t, err)
 		defer s.Close()
 		type player struct {
@@ -91,13 +91,13 @@ func TestStreams(t *testing.T) {
 
 func TestStreamsRefuse(t *testing.T) {
 	t.Parallel()
-	onDevices(t, func(t *testing.T, net *Net) {
+	onDevices(t, func(t *testing.T, model *Model) {
 		ctx := context.Background()
 		for _, n := range []int{-1, 0, maxStreams + 1} {
-			_, err := net.NewStreams(ctx, n)
+			_, err := model.NewStreams(ctx, n)
 			require.ErrorIs(t, err, pass.ErrInvalid)
 		}
-		s, err := net.NewStreams(ctx, 3)
+		s, err := model.NewStreams(ctx, 3)
 		require.NoError(t, err)
 		defer s.Close()
 		require.Equal(t, 3, s.Capacity())
