@@ -144,7 +144,7 @@ func wespeakerTensors(c wespeaker.Config) tensorTable {
 
 // ge2eClip times the GE2E speaker encoder for a clip.
 func ge2eClip() (architecture, error) {
-	cfg := ge2e.Published()
+	cfg := ge2e.Resemblyzer()
 	open := func(ctx context.Context, dev pass.Device, src weights.Source, math pass.Math) (*subject, error) {
 		m, err := ge2e.Load(ctx, dev, src, cfg)
 		if err != nil {

@@ -136,13 +136,16 @@ func whisperTensors(c whisper.Config) tensorTable {
 	return t
 }
 
-func moonshineEncoder() (architecture, error) { return moonshineOf(transcriber.encoder), nil }
+func moonshineEncoder() (architecture, error) { return moonshineOf(transcriber.encoder) }
 
-func moonshineDecoder() (architecture, error) { return moonshineOf(transcriber.decoder), nil }
+func moonshineDecoder() (architecture, error) { return moonshineOf(transcriber.decoder) }
 
-func moonshineOf(part func(transcriber, context.Context) (*subject, error)) architecture {
+func moonshineOf(part func(transcriber, context.Context) (*subject, error)) (architecture, error) {
 	const seconds = 10
-	cfg := moonshine.Tiny()
+	cfg, err := moonshine.Preset("tiny")
+	if err != nil {
+		return architecture{}, err
+	}
 	cfg.End = -1 // as for Whisper
 	open := func(ctx context.Context, dev pass.Device, src weights.Source, math pass.Math) (*subject, error) {
 		m, err := moonshine.Load(ctx, dev, src, cfg)
@@ -167,7 +170,7 @@ func moonshineOf(part func(transcriber, context.Context) (*subject, error)) arch
 			audio: seconds * time.Second, close: closing(s, m),
 		}, ctx)
 	}
-	return architecture{randomWeights{moonshineTensors(cfg), pass.F16}, open}
+	return architecture{randomWeights{moonshineTensors(cfg), pass.F16}, open}, nil
 }
 
 func moonshineTensors(c moonshine.Config) tensorTable {

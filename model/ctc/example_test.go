@@ -4,18 +4,18 @@ import (
 	"fmt"
 
 	"github.com/tandem-gpu/tandem/model/ctc"
-	"github.com/tandem-gpu/tandem/model/pieces"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 )
 
 func ExampleCollapse() {
-	list := pieces.Of("▁he", "l", "lo", "▁there")
+	words := vocabulary.New(vocabulary.SentencePiece, "▁he", "l", "lo", "▁there")
 	const blank = 4
 	var ids []int
 	for _, s := range ctc.Collapse([]uint32{4, 0, 0, 4, 1, 4, 2, 2, 3}, blank) {
-		fmt.Printf("frames %d to %d: %s\n", s.First, s.Last, list.Piece(s.Token))
+		fmt.Printf("frames %d to %d: %s\n", s.First, s.Last, words.Token(s.Token))
 		ids = append(ids, s.Token)
 	}
-	fmt.Println(list.Text(ids))
+	fmt.Println(words.Text(ids))
 	// Output:
 	// frames 1 to 2: ▁he
 	// frames 4 to 4: l

@@ -13,9 +13,9 @@ type Config struct {
 	Width  int // elements of an embedding
 }
 
-// Published returns the size of the published network: three layers of 256 units, and
-// embeddings of 256 elements.
-func Published() Config { return Config{Layers: 3, Hidden: 256, Width: 256} }
+// Resemblyzer returns the size of the network that Resemblyzer publishes: three layers of
+// 256 units, and embeddings of 256 elements.
+func Resemblyzer() Config { return Config{Layers: 3, Hidden: 256, Width: 256} }
 
 const (
 	maxLayers = 64

@@ -2,7 +2,7 @@
 // generalised end-to-end loss (Wan, Wang, Papir and Moreno, Generalized end-to-end loss
 // for speaker verification, ICASSP 2018), as Resemblyzer publishes it.
 //
-//	m, err := ge2e.Load(ctx, dev, file, ge2e.Published())
+//	m, err := ge2e.Load(ctx, dev, file, ge2e.Resemblyzer())
 //	...
 //	s, err := m.NewSession(ge2e.SessionConfig{})
 //	...

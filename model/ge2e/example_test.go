@@ -13,7 +13,7 @@ import (
 )
 
 // Two halves of a recording, compared. The weights here are random; those of the
-// published network come from a file, with ge2e.Published().
+// published network come from a file, with ge2e.Resemblyzer().
 func Example() {
 	ctx := context.Background()
 	dev, err := cpu.Open(cpu.Config{})

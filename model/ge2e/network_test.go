@@ -242,7 +242,7 @@ func TestFiles(t *testing.T) {
 	m, err := Load(t.Context(), dev, f, small)
 	require.NoError(t, err)
 	require.NoError(t, m.Close())
-	_, err = Load(t.Context(), dev, f, Published())
+	_, err = Load(t.Context(), dev, f, Resemblyzer())
 	require.ErrorContains(t, err, `ge2e: weights: tensor "lstm.weight_ih_l0": want shape [1024 40], given [32 40]`)
 	// The file lost its second half after its header was read.
 	f, err = safetensors.New(bytes.NewReader(b.Bytes()[:b.Len()/2]), int64(b.Len()))

@@ -61,7 +61,7 @@ func TestTrained(t *testing.T) {
 	}
 	file, want := open("ge2e.safetensors"), open("goldens", "ge2e.safetensors")
 	undertest.Each(t, func(t *testing.T, dev pass.Device) {
-		m, err := Load(t.Context(), dev, file, Published())
+		m, err := Load(t.Context(), dev, file, Resemblyzer())
 		require.NoError(t, err)
 		defer m.Close()
 		traced := map[string][]float32{}

@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-gpu/tandem/model/conformer"
 	"github.com/tandem-gpu/tandem/model/frontend"
 	"github.com/tandem-gpu/tandem/model/gguf"
-	"github.com/tandem-gpu/tandem/model/pieces"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -24,8 +24,8 @@ type Config struct {
 	Positions int
 	// MaxSymbols is how many tokens a frame may have at most; 0: ten.
 	MaxSymbols int
-	// Pieces are the texts of the classes, if the file has them.
-	Pieces pieces.List
+	// Vocabulary has the texts of the classes. Without one, results have no text.
+	Vocabulary vocabulary.Vocabulary
 }
 
 // classes are those of the published networks.
@@ -61,7 +61,7 @@ func (c Config) defaults() Config {
 	return c
 }
 
-// FromGGUF reads the metadata of a file of transcribe.cpp.
+// FromGGUF returns the configuration that the metadata of a file of transcribe.cpp give.
 func FromGGUF(m gguf.Metadata) (Config, error) {
 	var errs []error
 	integer := func(key string) int {
@@ -89,8 +89,8 @@ func FromGGUF(m gguf.Metadata) (Config, error) {
 		Kernel: integer(encoder + "subs_kernel_size"), Classes: integer("tokenizer.ggml.blank_token_id") + 1,
 		Base: float64(positions), Positions: positions,
 	}
-	list, err := pieces.FromGGUF(m)
-	c.Pieces = list
+	v, err := vocabulary.FromGGUF(m, vocabulary.SentencePiece)
+	c.Vocabulary = v
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return Config{}, fmt.Errorf("gigaam: %w", err)
 	}

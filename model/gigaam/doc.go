@@ -11,7 +11,7 @@
 //	r, err := net.NewRecogniser(ctx, asr.Config{})
 //	...
 //	tokens, err := r.Recognise(ctx, samples)
-//	fmt.Println(cfg.Pieces.Text(asr.IDs(tokens)))
+//	fmt.Println(cfg.Vocabulary.Text(asr.IDs(tokens)))
 //
 // # The network
 //

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tandem-gpu/tandem/model/gguf"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -24,21 +27,27 @@ type Config struct {
 	Positions     int     // tokens of a text, the first included
 	Start         int     // token that begins a text
 	End           int     // token that ends it; −1: none
-	// Text turns tokens into text. Nil: results have none.
-	Text *Vocabulary
+	// Vocabulary has the texts of tokens. Without one, results have no text.
+	Vocabulary vocabulary.Vocabulary
 }
 
-// Tiny returns the geometry of the model with 27 million parameters.
-func Tiny() Config { return preset(288, 6, 0.9) }
+// sizes are the published geometries.
+var sizes = map[string]struct {
+	width, layers int
+	rotary        float64
+}{"tiny": {288, 6, 0.9}, "base": {416, 8, 0.62}}
 
-// Base returns the geometry of the model with 61 million parameters.
-func Base() Config { return preset(416, 8, 0.62) }
-
-func preset(width, layers int, rotary float64) Config {
-	return Config{
-		Width: width, FFN: 4 * width, DecoderFFN: 4 * width, Layers: layers, DecoderLayers: layers, Heads: 8, DecoderHeads: 8,
-		Rotary: rotary, Base: 10000, Classes: 32768, Positions: 194, Start: 1, End: 2,
+// Preset returns the geometry of a published size: tiny, with 27 million parameters, or
+// base, with 61 million. The vocabulary comes with checkpoints.
+func Preset(size string) (Config, error) {
+	s, ok := sizes[size]
+	if !ok {
+		return Config{}, fmt.Errorf("moonshine: preset %.100q: want one of %v: %w", size, slices.Sorted(maps.Keys(sizes)), pass.ErrInvalid)
 	}
+	return Config{
+		Width: s.width, FFN: 4 * s.width, DecoderFFN: 4 * s.width, Layers: s.layers, DecoderLayers: s.layers, Heads: 8, DecoderHeads: 8,
+		Rotary: s.rotary, Base: 10000, Classes: 32768, Positions: 194, Start: 1, End: 2,
+	}, nil
 }
 
 // rot returns how many dimensions of a head are turned.
@@ -79,9 +88,9 @@ func (c Config) Check() error {
 
 const most = 1 << 20 // tokens of a vocabulary
 
-// FromJSON returns the configuration of a Hugging Face checkpoint: the contents of
-// config.json. The vocabulary is not part of it; see [ParseVocabulary].
-func FromJSON(config []byte) (Config, error) {
+// FromJSON returns the configuration of a Hugging Face checkpoint, of the contents of
+// config.json and tokenizer.json. The latter may be nil: then there is no Vocabulary.
+func FromJSON(config, tokenizer []byte) (Config, error) {
 	v := struct {
 		ModelType    string  `json:"model_type"`
 		Width        int     `json:"hidden_size"`
@@ -112,6 +121,12 @@ func FromJSON(config []byte) (Config, error) {
 	c := Config{
 		Width: v.Width, FFN: v.FFN, DecoderFFN: v.FFN, Layers: v.Layers, DecoderLayers: v.Decoder, Heads: v.Heads, DecoderHeads: v.DecoderHeads,
 		Rotary: v.Rotary, Base: v.Base, Classes: v.Classes, Positions: v.Positions, Start: v.Start, End: v.End,
+	}
+	if tokenizer != nil {
+		var err error
+		if c.Vocabulary, err = vocabulary.FromJSON(tokenizer, vocabulary.SentencePiece); err != nil {
+			return Config{}, fmt.Errorf("moonshine: %w", err)
+		}
 	}
 	return c, c.Check()
 }
@@ -151,12 +166,9 @@ func FromGGUF(m gguf.Metadata) (Config, error) {
 			err = errors.Join(err, fmt.Errorf("key %q: want as many heads of keys as the %d of queries, given %d: %w", key, heads, n, pass.ErrUnsupported))
 		}
 	}
-	if m.Has("tokenizer.ggml.tokens") {
-		tokens, e := m.Strings("tokenizer.ggml.tokens")
-		err = errors.Join(err, e)
-		c.Text = NewVocabulary(tokens)
-	}
-	if err != nil {
+	v, e := vocabulary.FromGGUF(m, vocabulary.SentencePiece)
+	c.Vocabulary = v
+	if err = errors.Join(err, e); err != nil {
 		return Config{}, fmt.Errorf("moonshine: %w", err)
 	}
 	return c, c.Check()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -108,7 +109,7 @@ func (s *Session) decode(ctx context.Context, opt Options) ([]Decoded, error) {
 		}
 		out[i].LogProbs = logprobs[i][:n]
 		text := slices.DeleteFunc(slices.Clone(out[i].IDs), func(id int) bool { return id == c.End })
-		out[i].Text = c.Text.Text(text)
+		out[i].Text = strings.TrimSpace(c.Vocabulary.Text(text))
 	}
 	return out, nil
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tandem-gpu/tandem/model/vocabulary"
+
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -76,8 +78,9 @@ func TestLimits(t *testing.T) {
 	for free[1].IDs[at] != cfg.End {
 		at++
 	}
-	cfg.Text = NewVocabulary(make([]string, cfg.Classes))
-	cfg.Text.pieces[free[1].IDs[0]], cfg.Text.pieces[cfg.End] = " text", " end"
+	tokens := make([]string, cfg.Classes)
+	tokens[free[1].IDs[0]], tokens[cfg.End] = "▁text", "▁end"
+	cfg.Vocabulary = vocabulary.New(vocabulary.SentencePiece, tokens...)
 	ends := loadSmall(t, dev, cfg)
 	got, err := ends.Generate(ctx, Options{}, long)
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ func TestGoldens(t *testing.T) { greedytest.Cases(t, "moonshine", runGolden) }
 
 // goldenModel loads the model of a case, whose sequences nothing ends, and its utterances.
 func goldenModel(t *testing.T, c *goldens.Case, dev pass.Device) (*Model, [][]float32) {
-	cfg, err := FromJSON(c.Config)
+	cfg, err := FromJSON(c.Config, nil)
 	require.NoError(t, err)
 	cfg.End = -1
 	m, err := Load(t.Context(), dev, c, cfg)

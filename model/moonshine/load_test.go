@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-gpu/tandem/model/gguf"
 	"github.com/tandem-gpu/tandem/model/internal/undertest"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -65,9 +66,9 @@ func TestFileGivesTheSame(t *testing.T) {
 	read, err := FromGGUF(f.Metadata())
 	require.NoError(t, err)
 	want := cfg
-	want.End, want.Text = 2, read.Text
+	want.End, want.Vocabulary = 2, read.Vocabulary
 	require.Equal(t, want, read)
-	require.Equal(t, "ab", read.Text.Text([]int{0, 1, 2}))
+	require.Equal(t, "ab", read.Vocabulary.Text([]int{0, 1, 2}))
 	var first []int
 	for _, from := range []weights.Source{src, short, stt, f} {
 		m, err := Load(t.Context(), openCPU(t), from, cfg)
@@ -144,35 +145,31 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	for _, c := range []Config{Tiny(), Base()} {
+	for size := range sizes {
+		c, err := Preset(size)
+		require.NoError(t, err)
 		require.NoError(t, c.Check())
 		require.Equal(t, 32, c.rot(c.Heads))
 	}
+	_, err := Preset("large")
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	require.ErrorContains(t, err, "[base tiny]")
 	c, err := FromJSON([]byte(`{"model_type": "moonshine", "vocab_size": 32768, "hidden_size": 288, "intermediate_size": 1152,
 		"encoder_num_hidden_layers": 6, "decoder_num_hidden_layers": 6, "encoder_num_attention_heads": 8, "decoder_num_attention_heads": 8,
-		"encoder_num_key_value_heads": 8, "partial_rotary_factor": 0.9, "max_position_embeddings": 194}`))
+		"encoder_num_key_value_heads": 8, "partial_rotary_factor": 0.9, "max_position_embeddings": 194}`), []byte(`{"model": {"vocab": {"▁a": 0}}}`))
 	require.NoError(t, err)
-	require.Equal(t, Tiny(), c)
+	require.Equal(t, "a", c.Vocabulary.Text([]int{0}))
+	c.Vocabulary = vocabulary.Vocabulary{}
+	tiny, err := Preset("tiny")
+	require.NoError(t, err)
+	require.Equal(t, tiny, c)
 	for _, text := range []string{`{`, `{"model_type": "whisper"}`, `{}`} {
-		_, err := FromJSON([]byte(text))
+		_, err := FromJSON([]byte(text), nil)
 		require.ErrorIs(t, err, pass.ErrInvalid)
 	}
 	for _, text := range []string{`{"attention_bias": true}`, `{"encoder_num_attention_heads": 8, "encoder_num_key_value_heads": 4}`} {
-		_, err := FromJSON([]byte(text))
+		_, err := FromJSON([]byte(text), nil)
 		require.ErrorIs(t, err, pass.ErrUnsupported)
-	}
-}
-
-func TestVocabulary(t *testing.T) {
-	t.Parallel()
-	v, err := ParseVocabulary([]byte(`{"model": {"vocab": {"<unk>": 0, "<s>": 1, "</s>": 2, "<0xC3>": 3, "<0xA9>": 4, "▁caf": 5}}, "added_tokens": [{"id": 7, "content": "<<ST_1>>"}]}`))
-	require.NoError(t, err)
-	require.Equal(t, "café", v.Text([]int{1, 5, 3, 4, 7, 2, 6, 8, -1}))
-	require.Equal(t, "\uFFFD", v.Text([]int{3}))
-	require.Empty(t, (*Vocabulary)(nil).Text([]int{5}))
-	for _, text := range []string{`{`, `{"model": {"vocab": {"a": -1}}}`, `{"added_tokens": [{"id": 1048576, "content": "x"}]}`} {
-		_, err := ParseVocabulary([]byte(text))
-		require.ErrorContains(t, err, "moonshine: tokenizer.json: ")
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 )
 
 // Long audio is cut in its pauses.
@@ -40,7 +42,7 @@ func TestTranscribe(t *testing.T) {
 	for i := range tokens {
 		tokens[i] = "▁" + string(rune('A'+i%26))
 	}
-	cfg.Text = NewVocabulary(tokens)
+	cfg.Vocabulary = vocabulary.New(vocabulary.SentencePiece, tokens...)
 	m := loadSmall(t, openCPU(t), cfg)
 	s, err := m.NewSession(SessionConfig{Batch: 2, Seconds: 1})
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tandem-gpu/tandem/model/conformer"
 	"github.com/tandem-gpu/tandem/model/gguf"
-	"github.com/tandem-gpu/tandem/model/pieces"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -24,8 +24,8 @@ type Config struct {
 	Durations []int
 	// MaxSymbols is how many tokens a frame may have at most; 0: ten.
 	MaxSymbols int
-	// Pieces are the texts of the classes, if the file has them.
-	Pieces pieces.List
+	// Vocabulary has the texts of the classes. Without one, results have no text.
+	Vocabulary vocabulary.Vocabulary
 }
 
 // variant is a row of the table of published networks.
@@ -69,8 +69,9 @@ func Preset(name string) (Config, error) {
 	return c, nil
 }
 
-// ParseConfig reads the config.json of transformers.
-func ParseConfig(text []byte) (Config, error) {
+// FromJSON returns the configuration of a Hugging Face checkpoint, of the contents of
+// config.json and tokenizer.json. The latter may be nil: then there is no Vocabulary.
+func FromJSON(config, tokenizer []byte) (Config, error) {
 	var f struct {
 		Model      string      `json:"model_type"`
 		Encoder    encoderJSON `json:"encoder_config"`
@@ -78,8 +79,8 @@ func ParseConfig(text []byte) (Config, error) {
 		Durations  []int       `json:"durations"`
 		MaxSymbols int         `json:"max_symbols_per_step"`
 	}
-	if err := json.Unmarshal(text, &f); err != nil {
-		return Config{}, errors.Join(fmt.Errorf("parakeet: config: %w", err), pass.ErrInvalid)
+	if err := json.Unmarshal(config, &f); err != nil {
+		return Config{}, errors.Join(fmt.Errorf("parakeet: config.json: %w", err), pass.ErrInvalid)
 	}
 	switch f.Model {
 	case "parakeet_ctc", "parakeet_rnnt":
@@ -89,10 +90,16 @@ func ParseConfig(text []byte) (Config, error) {
 			f.Durations = []int{0, 1, 2, 3, 4}
 		}
 	default:
-		return Config{}, fmt.Errorf("parakeet: config: want the model type parakeet_ctc, parakeet_rnnt or parakeet_tdt, given %.100q: %w", f.Model, pass.ErrInvalid)
+		return Config{}, fmt.Errorf("parakeet: config.json: want the model type parakeet_ctc, parakeet_rnnt or parakeet_tdt, given %.100q: %w", f.Model, pass.ErrInvalid)
 	}
 	c := f.Encoder.config()
 	c.Classes, c.Durations, c.MaxSymbols = f.Classes, f.Durations, f.MaxSymbols
+	if tokenizer != nil {
+		var err error
+		if c.Vocabulary, err = vocabulary.FromJSON(tokenizer, vocabulary.SentencePiece); err != nil {
+			return Config{}, fmt.Errorf("parakeet: %w", err)
+		}
+	}
 	return c, c.Check()
 }
 
@@ -120,7 +127,7 @@ func (e encoderJSON) config() Config {
 	}
 }
 
-// FromGGUF reads the metadata of a file of transcribe.cpp.
+// FromGGUF returns the configuration that the metadata of a file of transcribe.cpp give.
 func FromGGUF(m gguf.Metadata) (Config, error) {
 	if arch, err := m.String("general.architecture"); err != nil || arch != "parakeet" {
 		return Config{}, fmt.Errorf("parakeet: want the architecture %q, given %.100q: %w", "parakeet", arch, errors.Join(err, pass.ErrInvalid))
@@ -175,8 +182,8 @@ func FromGGUF(m gguf.Metadata) (Config, error) {
 		c.MaxSymbols = integer("stt.parakeet.tdt.max_symbols")
 		errs = append(errs, err)
 	}
-	list, err := pieces.FromGGUF(m)
-	c.Pieces = list
+	v, err := vocabulary.FromGGUF(m, vocabulary.SentencePiece)
+	c.Vocabulary = v
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return Config{}, fmt.Errorf("parakeet: %w", err)
 	}

@@ -41,30 +41,34 @@ const configJSON = `{"model_type": "parakeet_ctc", "vocab_size": 1025, "pad_toke
 	"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 8, "intermediate_size": 4096, "conv_kernel_size": 9,
 	"num_mel_bins": 80, "subsampling_conv_channels": 256, "attention_bias": true, "convolution_bias": true, "scale_input": true}}`
 
-func TestParseConfig(t *testing.T) {
+func TestFromJSON(t *testing.T) {
 	t.Parallel()
-	c, err := ParseConfig([]byte(configJSON))
+	c, err := FromJSON([]byte(configJSON), nil)
 	require.NoError(t, err)
 	want, err := Preset("ctc-0.6b")
 	require.NoError(t, err)
 	require.Equal(t, want, c)
-	c, err = ParseConfig([]byte(strings.Replace(configJSON, "_ctc", "_tdt", 1)))
+	c, err = FromJSON([]byte(strings.Replace(configJSON, "_ctc", "_tdt", 1)), []byte(`{"model": {"vocab": {"▁a": 0, "b": 1}}}`))
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 1, 2, 3, 4}, c.Durations)
+	require.Equal(t, "ab", c.Vocabulary.Text([]int{0, 1}))
+	_, err = FromJSON([]byte(configJSON), []byte(`{`))
+	require.ErrorIs(t, err, pass.ErrInvalid)
+	require.ErrorContains(t, err, "parakeet: vocabulary: tokenizer.json: ")
 	for _, text := range []string{
 		``, `{}`, `[]`, `{"vocab_size": "x"}`, strings.ReplaceAll(configJSON, "1024", "1e9"), strings.ReplaceAll(configJSON, "1024", "1000000000"),
 		strings.Replace(configJSON, "parakeet_ctc", "whisper", 1),
 	} {
-		_, err := ParseConfig([]byte(text))
+		_, err := FromJSON([]byte(text), nil)
 		require.ErrorIs(t, err, pass.ErrInvalid, text)
 	}
 }
 
-func FuzzParseConfig(f *testing.F) {
+func FuzzFromJSON(f *testing.F) {
 	f.Add([]byte(configJSON))
 	f.Add([]byte(`{"vocab_size": -1, "encoder_config": {"hidden_size": 9223372036854775807}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := ParseConfig(text)
+		c, err := FromJSON(text, nil)
 		if err == nil {
 			require.NoError(t, c.Check())
 		}
@@ -92,7 +96,7 @@ func TestFromGGUFRefuses(t *testing.T) {
 		"activation":   {"stt.parakeet.joint.activation", "tanh", pass.ErrUnsupported, `joint.activation: want "relu", given "tanh"`},
 		"durations":    {"stt.parakeet.tdt.durations", "0 1 2", pass.ErrInvalid, "stt.parakeet.tdt.durations"},
 		"blank":        {"tokenizer.ggml.blank_token_id", nil, pass.ErrInvalid, "tokenizer.ggml.blank_token_id"},
-		"pieces":       {"tokenizer.ggml.tokens", []int32{3}, pass.ErrInvalid, "tokenizer.ggml.tokens"},
+		"vocabulary":   {"tokenizer.ggml.tokens", []int32{3}, pass.ErrInvalid, "tokenizer.ggml.tokens"},
 	} {
 		m := metadata(config)
 		m[c.key] = c.to
@@ -107,7 +111,7 @@ func TestFromGGUFRefuses(t *testing.T) {
 	m["tokenizer.ggml.tokens"] = []string{"▁a", "b"}
 	c, err := FromGGUF(m)
 	require.NoError(t, err)
-	require.Equal(t, "ab", c.Pieces.Text([]int{0, 1}))
+	require.Equal(t, "ab", c.Vocabulary.Text([]int{0, 1}))
 	require.Equal(t, 10, c.MaxSymbols)
 	_, err = FromGGUF(gguf.Metadata{})
 	require.ErrorIs(t, err, pass.ErrInvalid)

@@ -12,7 +12,7 @@
 //	r, err := net.NewRecogniser(ctx, asr.Config{})
 //	...
 //	tokens, err := r.Recognise(ctx, samples)
-//	fmt.Println(cfg.Pieces.Text(asr.IDs(tokens)))
+//	fmt.Println(cfg.Vocabulary.Text(asr.IDs(tokens)))
 //
 // # The network
 //
@@ -26,7 +26,7 @@
 //
 // [Load] takes tensors by the names of three publishers: those of transformers
 // (safetensors), of NeMo, and of transcribe.cpp (GGUF). The configuration comes from
-// [ParseConfig], [FromGGUF] or [Preset].
+// [FromJSON], [FromGGUF] or [Preset].
 //
 // # Long audio
 //

@@ -47,5 +47,5 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(cfg.Pieces.Text(asr.IDs(tokens)))
+	fmt.Println(cfg.Vocabulary.Text(asr.IDs(tokens)))
 }

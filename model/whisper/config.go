@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tandem-gpu/tandem/model/frontend"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -29,8 +30,8 @@ type Config struct {
 	Tokens          Tokens
 	Suppress        []int // tokens that are never chosen but by Raw
 	SuppressAtBegin []int // further ones that are not chosen as the first
-	// Text turns tokens into text. Nil: results have none.
-	Text *Vocabulary
+	// Vocabulary has the texts of tokens. Without one, results have no text.
+	Vocabulary vocabulary.Vocabulary
 }
 
 // Tokens are the ids of special tokens. −1 stands for one that does not exist.
@@ -88,7 +89,7 @@ var sizes = map[string]struct{ width, heads, layers, decoder, mels, classes int 
 func Preset(size string) (Config, error) {
 	s, ok := sizes[size]
 	if !ok {
-		return Config{}, fmt.Errorf("whisper: size %q: want one of %v: %w", size, slices.Sorted(maps.Keys(sizes)), pass.ErrInvalid)
+		return Config{}, fmt.Errorf("whisper: preset %.100q: want one of %v: %w", size, slices.Sorted(maps.Keys(sizes)), pass.ErrInvalid)
 	}
 	return Config{
 		Mels: s.mels, Width: s.width, Heads: s.heads, DecoderHeads: s.heads, Layers: s.layers, DecoderLayers: s.decoder,

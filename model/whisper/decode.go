@@ -299,13 +299,10 @@ func rule(logits []float32, ids []int) {
 
 // text returns the text of tokens, without special ones.
 func (m *Model) text(ids []int) string {
-	if m.cfg.Text == nil {
-		return ""
-	}
 	if end := m.cfg.Tokens.End; end >= 0 {
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id int) bool { return id >= end })
 	}
-	return m.cfg.Text.Text(ids)
+	return m.cfg.Vocabulary.Text(ids)
 }
 
 // Logits runs the decoder on given ids, from the beginning of the text: as many, of the

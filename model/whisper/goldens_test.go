@@ -16,7 +16,7 @@ func TestGoldens(t *testing.T) { greedytest.Cases(t, "whisper", runGolden) }
 
 func runGolden(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results {
 	ctx := t.Context()
-	cfg, err := FromJSON(c.Config, nil)
+	cfg, err := FromJSON(c.Config, nil, nil)
 	require.NoError(t, err)
 	start := cfg.Tokens.Start
 	cfg.Tokens = tokensOf(0) // nothing ends the sequence

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tandem-gpu/tandem/model/gguf"
 	"github.com/tandem-gpu/tandem/model/internal/undertest"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -55,9 +56,9 @@ func TestFileGivesTheSame(t *testing.T) {
 	defer f.Close()
 	read, err := FromGGUF(f.Metadata())
 	require.NoError(t, err)
-	require.Equal(t, " ab", read.Text.Text([]int{0, 1}))
+	require.Equal(t, " ab", read.Vocabulary.Text([]int{0, 1}))
 	want := cfg
-	want.Suppress, want.SuppressAtBegin, want.Text = []int{1, 3}, nil, read.Text
+	want.Suppress, want.SuppressAtBegin, want.Vocabulary = []int{1, 3}, nil, read.Vocabulary
 	want.Tokens.Languages, want.Tokens.Translate, want.Tokens.Transcribe = nil, -1, -1
 	require.Equal(t, want, read)
 
@@ -178,18 +179,21 @@ func TestFromJSON(t *testing.T) {
 		"max_source_positions": 20, "max_target_positions": 24, "eos_token_id": 27, "decoder_start_token_id": 41}`
 	const generation = `{"no_timestamps_token_id": 47, "suppress_tokens": [1, 3], "begin_suppress_tokens": [5, 27],
 		"lang_to_id": {"<|en|>": 42, "<|de|>": 43}, "task_to_id": {"translate": 44, "transcribe": 45}}`
-	c, err := FromJSON([]byte(config), []byte(generation))
+	c, err := FromJSON([]byte(config), []byte(generation), []byte(`{"model": {"vocab": {"Ġa": 0}}}`))
 	require.NoError(t, err)
+	require.Equal(t, " a", c.Vocabulary.Text([]int{0}))
+	c.Vocabulary = vocabulary.Vocabulary{}
 	want := smallConfig()
 	want.Suppress, want.Tokens.NoSpeech = []int{1, 3}, -1
 	require.Equal(t, want, c)
-	for name, text := range map[string][2]string{
-		"config.json: ":            {`{`, `{}`},
-		"generation_config.json: ": {config, `[`},
-		"model type whisper":       {`{"model_type": "bert"}`, `{}`},
-		"mels: want 1 to 1024":     {`{}`, `{}`},
+	for name, text := range map[string][3]string{
+		"config.json: ":                {`{`, `{}`, `{}`},
+		"generation_config.json: ":     {config, `[`, `{}`},
+		"vocabulary: tokenizer.json: ": {config, `{}`, `[`},
+		"model type whisper":           {`{"model_type": "bert"}`, `{}`, `{}`},
+		"mels: want 1 to 1024":         {`{}`, `{}`, `{}`},
 	} {
-		_, err := FromJSON([]byte(text[0]), []byte(text[1]))
+		_, err := FromJSON([]byte(text[0]), []byte(text[1]), []byte(text[2]))
 		require.ErrorIs(t, err, pass.ErrInvalid)
 		require.ErrorContains(t, err, name)
 	}

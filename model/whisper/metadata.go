@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tandem-gpu/tandem/model/gguf"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -45,11 +46,8 @@ func FromGGUF(m gguf.Metadata) (Config, error) {
 		c.Tokens.FirstTimestamp = c.Tokens.NoTimestamps + 1
 	}
 	c.Suppress, c.SuppressAtBegin = k.ints(names["suppress"]), k.ints(names["suppress at begin"])
-	if m.Has("tokenizer.ggml.tokens") {
-		tokens, err := m.Strings("tokenizer.ggml.tokens")
-		k.err = errors.Join(k.err, err)
-		c.Text = NewVocabulary(tokens)
-	}
+	c.Vocabulary, err = vocabulary.FromGGUF(m, vocabulary.ByteLevel)
+	k.fail(err)
 	if k.err != nil {
 		return Config{}, fmt.Errorf("whisper: %w", k.err)
 	}
@@ -111,11 +109,11 @@ func (k *keys) fail(err error) {
 	}
 }
 
-// FromJSON returns the configuration of a Hugging Face checkpoint: the contents of
-// config.json, and of generation_config.json, or nil. Special tokens that neither gives
-// are those of the published vocabulary of the same size. The vocabulary is not part of
-// these files; see [ParseVocabulary].
-func FromJSON(config, generation []byte) (Config, error) {
+// FromJSON returns the configuration of a Hugging Face checkpoint, of the contents of
+// config.json, generation_config.json and tokenizer.json. The latter two may be nil:
+// special tokens that are not given are those of the published vocabulary of the same
+// size, and without a tokenizer there is no Vocabulary.
+func FromJSON(config, generation, tokenizer []byte) (Config, error) {
 	v := struct {
 		ModelType       string         `json:"model_type"`
 		Mels            int            `json:"num_mel_bins"`
@@ -174,6 +172,12 @@ func FromJSON(config, generation []byte) (Config, error) {
 	}
 	if id, ok := v.Tasks["translate"]; ok {
 		t.Translate = id
+	}
+	if tokenizer != nil {
+		var err error
+		if c.Vocabulary, err = vocabulary.FromJSON(tokenizer, vocabulary.ByteLevel); err != nil {
+			return Config{}, fmt.Errorf("whisper: %w", err)
+		}
 	}
 	return c, c.Check()
 }

@@ -93,9 +93,7 @@ func (f published) open(t *testing.T) (weights.Source, Config) {
 		require.NoError(t, err)
 		return b
 	}
-	cfg, err := FromJSON(read("config.json"), read("generation_config.json"))
-	require.NoError(t, err)
-	cfg.Text, err = ParseVocabulary(read("tokenizer.json"))
+	cfg, err := FromJSON(read("config.json"), read("generation_config.json"), read("tokenizer.json"))
 	require.NoError(t, err)
 	return s, cfg
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 )
 
 func logOf(v float64) float64 { return math.Log(v) }
@@ -61,7 +63,7 @@ func TestTimestampRules(t *testing.T) {
 func TestSegments(t *testing.T) {
 	t.Parallel()
 	cfg := smallConfig()
-	cfg.Text = NewVocabulary([]string{"Ġa", "b", "Ġc"})
+	cfg.Vocabulary = vocabulary.New(vocabulary.ByteLevel, "Ġa", "b", "Ġc")
 	m := &Model{cfg: cfg}
 	const first, end = 48, 27
 	for _, c := range []struct {
@@ -82,18 +84,4 @@ func TestSegments(t *testing.T) {
 		require.Equal(t, c.next, next, "%v", c.ids)
 		require.Equal(t, c.time, at, "%v", c.ids)
 	}
-}
-
-func TestVocabulary(t *testing.T) {
-	t.Parallel()
-	v, err := ParseVocabulary([]byte(`{"model": {"vocab": {"Ġcaf": 1, "Ã": 2, "©": 3, "Ċ": 0}}, "added_tokens": [{"id": 5, "content": "<|en|>"}]}`))
-	require.NoError(t, err)
-	require.Equal(t, " café\n<|en|>", v.Text([]int{1, 2, 3, 0, 4, 5, 6, -1}))
-	require.Equal(t, "\uFFFD", v.Text([]int{2}))
-	require.Empty(t, (*Vocabulary)(nil).Text([]int{1}))
-	for _, text := range []string{`{`, `{"model": {"vocab": {"a": -1}}}`, `{"added_tokens": [{"id": 1048576, "content": "x"}]}`} {
-		_, err := ParseVocabulary([]byte(text))
-		require.ErrorContains(t, err, "whisper: tokenizer.json: ")
-	}
-	require.Len(t, byteTable(), 256)
 }

@@ -9,23 +9,24 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
 // smallText names the tokens of the small model.
-func smallText(c Config) *Vocabulary {
+func smallText(c Config) vocabulary.Vocabulary {
 	tokens := make([]string, c.Classes)
 	for i := range tokens {
 		tokens[i] = "Ġ" + string(rune('A'+i%26))
 	}
-	return NewVocabulary(tokens)
+	return vocabulary.New(vocabulary.ByteLevel, tokens...)
 }
 
 // Audio of any length gives the same windows, however many are decoded at a time.
 func TestTranscribe(t *testing.T) {
 	onDevices(t, func(t *testing.T, dev pass.Device) {
 		cfg := smallConfig()
-		cfg.Text = smallText(cfg)
+		cfg.Vocabulary = smallText(cfg)
 		m := loadSmall(t, dev, cfg)
 		each := cfg.Samples()
 		audio := noise(9, 4*each+123)
@@ -78,7 +79,7 @@ func TestTranscribe(t *testing.T) {
 func TestAdd(t *testing.T) {
 	t.Parallel()
 	cfg := smallConfig()
-	cfg.Text = smallText(cfg)
+	cfg.Vocabulary = smallText(cfg)
 	m := &Model{cfg: cfg}
 	window := func(first int, quiet bool, ids ...int) Window {
 		return Window{Decoded{IDs: ids, Text: m.text(ids), Segments: m.segments(ids)}, first, quiet}
