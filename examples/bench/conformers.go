@@ -16,27 +16,28 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// A conformerNet is a network whose encoder is timed.
-type conformerNet interface {
-	asr.Encoder
+// A conformerModel is a network whose encoder is timed.
+type conformerModel interface {
+	Network() asr.Network
 	Close() error
 }
 
-// conformerSubject times the encoder of net from 10 seconds of mel features to frames.
-func conformerSubject(ctx context.Context, dev pass.Device, net conformerNet, bins, width int, math pass.Math) (_ *subject, err error) {
+// conformerSubject times the encoder of a model from 10 seconds of mel features to frames.
+func conformerSubject(ctx context.Context, dev pass.Device, model conformerModel, bins, width int, math pass.Math) (_ *subject, err error) {
 	ses, err := dev.NewSession(pass.SessionConfig{Label: "bench"})
 	if err != nil {
-		return nil, errors.Join(err, net.Close())
+		return nil, errors.Join(err, model.Close())
 	}
-	shut := closing(ses, net)
+	shut := closing(ses, model)
+	encoder := model.Network().Encoder
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, shut())
 		}
 	}()
 	const seconds = 10
-	frames := net.Frames(seconds * sampleRate)
-	state, err := net.State(ctx, ses, frames)
+	frames := encoder.Frames(seconds * sampleRate)
+	state, err := encoder.State(ctx, ses, frames)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func conformerSubject(ctx context.Context, dev pass.Device, net conformerNet, bi
 		b.State = state.View()
 	}
 	rows := 0
-	for _, n := range net.Stages(frames) {
+	for _, n := range encoder.Stages(frames) {
 		b.Lengths = append(b.Lengths, pass.Fixed(n))
 		rows = n
 	}
@@ -55,7 +56,7 @@ func conformerSubject(ctx context.Context, dev pass.Device, net conformerNet, bi
 	var out pass.Output
 	rec, err := ses.Record(ctx, pass.RecordOptions{Label: "encoder", Math: math}, func(p pass.Pass) {
 		in = p.Input(pass.F32, len(features))
-		out = p.Output(net.Encode(p, &b, in.View()), len(result))
+		out = p.Output(encoder.Encode(p, &b, in.View()), len(result))
 	})
 	if err != nil {
 		return nil, err
@@ -81,11 +82,11 @@ func parakeetEncoder(preset string) func() (architecture, error) {
 			return architecture{}, err
 		}
 		open := func(ctx context.Context, dev pass.Device, src weights.Source, math pass.Math) (*subject, error) {
-			net, err := parakeet.Load(ctx, dev, src, cfg)
+			model, err := parakeet.Load(ctx, dev, src, cfg)
 			if err != nil {
 				return nil, err
 			}
-			return conformerSubject(ctx, dev, net, cfg.Mels, cfg.Blocks.Width, math)
+			return conformerSubject(ctx, dev, model, cfg.Mels, cfg.Blocks.Width, math)
 		}
 		return architecture{randomWeights{parakeetTensors(cfg), pass.F16}, open}, nil
 	}
@@ -113,11 +114,11 @@ func gigaamEncoder() (architecture, error) {
 	}
 	bins, d := frontend.GigaAM().Mels, cfg.Blocks.Width
 	open := func(ctx context.Context, dev pass.Device, src weights.Source, math pass.Math) (*subject, error) {
-		net, err := gigaam.Load(ctx, dev, src, cfg)
+		model, err := gigaam.Load(ctx, dev, src, cfg)
 		if err != nil {
 			return nil, err
 		}
-		return conformerSubject(ctx, dev, net, bins, d, math)
+		return conformerSubject(ctx, dev, model, bins, d, math)
 	}
 	t := tensorTable{}
 	t.biased("encoder.pre_encode.conv.0", d, bins, cfg.Kernel)

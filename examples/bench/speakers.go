@@ -27,7 +27,7 @@ func segmentation(batch int) func() (architecture, error) {
 			if err != nil {
 				return nil, err
 			}
-			s, err := m.NewSession(pyannote.SessionConfig{Batch: batch, Math: math})
+			s, err := m.NewSession(ctx, pyannote.SessionConfig{Batch: batch, Math: math})
 			if err != nil {
 				return nil, errors.Join(err, m.Close())
 			}
@@ -91,7 +91,7 @@ func embedding(batch int) func() (architecture, error) {
 			if err != nil {
 				return nil, err
 			}
-			s, err := m.NewSession(wespeaker.SessionConfig{Batch: batch, Masks: 1, Math: math})
+			s, err := m.NewSession(ctx, wespeaker.SessionConfig{Batch: batch, Masks: 1, Math: math})
 			if err != nil {
 				return nil, errors.Join(err, m.Close())
 			}
@@ -150,7 +150,7 @@ func ge2eClip() (architecture, error) {
 		if err != nil {
 			return nil, err
 		}
-		s, err := m.NewSession(ge2e.SessionConfig{Math: math})
+		s, err := m.NewSession(ctx, ge2e.SessionConfig{Math: math})
 		if err != nil {
 			return nil, errors.Join(err, m.Close())
 		}

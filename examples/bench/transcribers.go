@@ -152,7 +152,7 @@ func moonshineOf(part func(transcriber, context.Context) (*subject, error)) (arc
 		if err != nil {
 			return nil, err
 		}
-		s, err := m.NewSession(moonshine.SessionConfig{Seconds: seconds, Math: math})
+		s, err := m.NewSession(ctx, moonshine.SessionConfig{Seconds: seconds, Math: math})
 		if err != nil {
 			return nil, errors.Join(err, m.Close())
 		}

@@ -1,13 +1,13 @@
 // Package asr runs networks of speech recognition over audio of any length: from samples
-// to the ids of tokens and when they are said.
+// to text, and to tokens and when they are said.
 //
-//	r, err := net.NewRecogniser(ctx, asr.Config{}) // of package parakeet or gigaam
+//	s, err := m.NewSession(ctx, asr.SessionConfig{}) // of package parakeet or gigaam
 //	...
-//	tokens, err := r.Recognise(ctx, samples)
+//	result, err := s.Transcribe(ctx, samples, asr.Options{})
 //
 // # Windows
 //
-// Audio that is longer than a window is cut into windows that overlap. Each is recognised
+// Audio that is longer than a window is cut into windows that overlap. Each is transcribed
 // by itself, several at a time, and where two overlap, they are joined in the middle half
 // of the overlap, where the nearest token of either is farthest away: in a pause, if there
 // is one. A window costs memory for its samples, its features and what the encoder needs
@@ -17,7 +17,7 @@
 //
 // A window has less context at its ends than the audio has, and features that are
 // normalised over a clip are so over the window. Audio up to the length of a window is
-// recognised as the network has it.
+// transcribed as the network has it.
 //
 // # Recordings
 //

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-gpu/tandem/model/conformer"
 	"github.com/tandem-gpu/tandem/model/ctc"
 	"github.com/tandem-gpu/tandem/model/transducer"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -31,12 +32,20 @@ type Encoder interface {
 
 // A Network is an encoder with its front end and its heads, loaded on a device.
 type Network struct {
+	Name         string // for errors and dumps
 	Device       pass.Device
 	Encoder      Encoder
 	FrontEnd     pass.Param       // of [pass.MelWeights]
 	CTC          *ctc.Head        // nil: none
 	Transducer   *transducer.Head // nil: none
 	FrameSamples int              // samples from one frame of the encoder to the next
+	Vocabulary   vocabulary.Vocabulary
+	// Window and Overlap are those of sessions that are not asked for others; 0:
+	// DefaultWindow and DefaultOverlap.
+	Window, Overlap time.Duration
+	// Usable, if not nil, is asked before anything is done. Its error, such as one that
+	// wraps pass.ErrClosed, is that of the call.
+	Usable func() error
 }
 
 // A Head is what reads the encoder's frames.
@@ -55,41 +64,23 @@ const (
 	DefaultOverlap = 4 * time.Second
 )
 
-// A Config configures a recogniser. The zero value is good.
-type Config struct {
-	Label   string        // for error messages and dumps
-	Latency pass.Latency  // of the session
-	Math    pass.Math     // of the recordings
-	Head    Head          // which one is used
-	Window  time.Duration // longest audio that is recognised at once; 0: the network's
-	Overlap time.Duration // of windows, less than half of one
-	Batch   int           // windows at a time; 0: 8
-	// Progress, if not nil, is called whenever windows are done, with how many of how many
-	// are, on the goroutine that recognises.
-	Progress func(done, all int)
-}
-
-// A Token is a token and when it is said, in frames of the encoder.
-type Token struct {
-	ID     int
-	Frame  int // first frame
-	Frames int // as far as the head says, at least 1
-}
-
-// IDs returns the ids of tokens.
-func IDs(tokens []Token) []int {
-	ids := make([]int, len(tokens))
-	for i, t := range tokens {
-		ids[i] = t.ID
-	}
-	return ids
+// A SessionConfig configures a session. The zero value is good.
+type SessionConfig struct {
+	Batch int  // windows at a time; 0: 8
+	Head  Head // which one is used
+	// Window is the longest audio that is transcribed at once, and Overlap what a window has
+	// of the one before, less than half; both are cut to whole frames of the encoder. A
+	// Window of 0: the network's, with its Overlap.
+	Window, Overlap time.Duration
+	Math            pass.Math // of all recordings
+	Latency         pass.Latency
 }
 
 // check returns the configuration with defaults, and the window and the overlap in
 // samples, whole frames of the encoder.
-func (c Config) check(net Network) (_ Config, window, overlap int, err error) {
-	fail := func(format string, a ...any) (Config, int, int, error) {
-		return c, 0, 0, fmt.Errorf("asr: %s: %w", fmt.Sprintf(format, a...), pass.ErrInvalid)
+func (c SessionConfig) check(net Network) (_ SessionConfig, window, overlap int, err error) {
+	fail := func(format string, a ...any) (SessionConfig, int, int, error) {
+		return c, 0, 0, fmt.Errorf("asr: session: %s: %w", fmt.Sprintf(format, a...), pass.ErrInvalid)
 	}
 	if net.Device == nil || net.Encoder == nil || net.FrameSamples < 1 || net.CTC == nil && net.Transducer == nil {
 		return fail("want a network with a device, an encoder, the samples of a frame and a head")
@@ -102,6 +93,9 @@ func (c Config) check(net Network) (_ Config, window, overlap int, err error) {
 	}
 	if c.Head == CTCHead && net.CTC == nil || c.Head == TransducerHead && net.Transducer == nil || c.Head > TransducerHead {
 		return fail("head: want one that the network has, given %d", c.Head)
+	}
+	if c.Window == 0 {
+		c.Window, c.Overlap = net.Window, net.Overlap
 	}
 	if c.Window == 0 {
 		c.Window, c.Overlap = DefaultWindow, DefaultOverlap

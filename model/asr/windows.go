@@ -7,9 +7,9 @@ type window struct {
 	tokens   []Token
 }
 
-// windows cuts a clip of n samples into windows of at most length samples, each of which
+// split cuts a clip of n samples into windows of at most length samples, each of which
 // begins length − overlap after the one before.
-func windows(clip, n, length, overlap int) []window {
+func split(clip, n, length, overlap int) []window {
 	var all []window
 	for from := 0; n > 0; from += length - overlap {
 		to := min(from+length, n)

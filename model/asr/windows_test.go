@@ -13,9 +13,9 @@ import (
 // Windows cover a clip, overlap as asked, and none lies within another.
 func TestWindows(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, windows(0, 0, 10, 4))
+	require.Empty(t, split(0, 0, 10, 4))
 	for n := 1; n < 60; n++ {
-		all := windows(3, n, 10, 4)
+		all := split(3, n, 10, 4)
 		require.Zero(t, all[0].from)
 		require.Equal(t, n, all[len(all)-1].to)
 		for i, w := range all {
@@ -87,17 +87,17 @@ func TestBuckets(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	net := Network{Device: &nothing{}, Encoder: &bins{}, CTC: &ctc.Head{}, FrameSamples: 640}
-	c, window, overlap, err := Config{}.check(net)
+	c, window, overlap, err := SessionConfig{}.check(net)
 	require.NoError(t, err)
 	require.Equal(t, CTCHead, c.Head)
 	require.Equal(t, 8, c.Batch)
 	require.Equal(t, 30*SampleRate, window)
 	require.Equal(t, 4*SampleRate, overlap)
-	_, window, overlap, err = Config{Window: 1999 * time.Millisecond, Overlap: 990 * time.Millisecond}.check(net)
+	_, window, overlap, err = SessionConfig{Window: 1999 * time.Millisecond, Overlap: 990 * time.Millisecond}.check(net)
 	require.NoError(t, err)
 	require.Zero(t, window%640+overlap%640)
 	require.InDelta(t, 1.999*SampleRate, window, 640)
-	for _, c := range []Config{
+	for _, c := range []SessionConfig{
 		{Head: TransducerHead}, {Head: 9}, {Batch: -1}, {Batch: 2000}, {Window: time.Millisecond},
 		{Window: 10 * time.Second, Overlap: 5 * time.Second}, {Window: 10 * time.Second, Overlap: -1}, {Window: 1000 * time.Hour},
 	} {
@@ -109,7 +109,7 @@ func TestConfig(t *testing.T) {
 	} {
 		bad := net
 		change(&bad)
-		_, _, _, err := Config{}.check(bad)
+		_, _, _, err := SessionConfig{}.check(bad)
 		require.ErrorIs(t, err, pass.ErrInvalid)
 	}
 }

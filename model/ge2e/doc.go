@@ -4,9 +4,7 @@
 //
 //	m, err := ge2e.Load(ctx, dev, file, ge2e.Resemblyzer())
 //	...
-//	s, err := m.NewSession(ge2e.SessionConfig{})
-//	...
-//	voice, err := s.Embed(ctx, samples) // mono at 16 kHz
+//	voice, err := m.Embed(ctx, samples) // mono at 16 kHz
 //
 // Embeddings have length 1: the cosine of the angle between two voices is their dot
 // product, [Cosine], about 0.85 for one speaker and 0.53 for two with the published

@@ -33,22 +33,17 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer m.Close()
-	s, err := m.NewSession(ge2e.SessionConfig{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer s.Close()
 
 	samples, _, err := wav.Decode(audio.JFK()) // 16 kHz mono
 	if err != nil {
 		log.Fatal(err)
 	}
 	half := len(samples) / 2
-	first, err := s.Embed(ctx, samples[:half])
+	first, err := m.Embed(ctx, samples[:half])
 	if err != nil {
 		log.Fatal(err)
 	}
-	second, err := s.Embed(ctx, samples[half:])
+	second, err := m.Embed(ctx, samples[half:])
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,22 +2,29 @@ package ge2e
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tandem-gpu/tandem/model/frontend"
 	"github.com/tandem-gpu/tandem/model/internal/held"
+	"github.com/tandem-gpu/tandem/model/internal/idle"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// A Model is a network on a device. It may be used from any goroutine; a [Session] is
-// used by one at a time.
+// A Model is a network on a device. It may be used from any goroutine: calls of Embed run
+// at the same time, each in a session of its own. A [Session] is used by one goroutine at
+// a time.
 type Model struct {
-	dev    pass.Device
 	cfg    Config
 	params held.Params
 
 	mel, lstm, linear pass.Param
+
+	idle idle.Pool[*Session] // for Embed
 }
+
+// maxIdle is the number of sessions that are kept for later calls of Embed.
+const maxIdle = 2
 
 // mels are the bins of the front end.
 const mels = 40
@@ -33,7 +40,8 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	m := &Model{dev: dev, cfg: cfg}
+	m := &Model{cfg: cfg}
+	m.idle.Most = maxIdle
 	l := weights.NewLoader(ctx, dev, src)
 	mel := frontend.GE2E()
 	mel.PadLeft, mel.PadRight = 0, 0 // windows are cut with the samples around them
@@ -49,11 +57,17 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 // Config returns the size of the network.
 func (m *Model) Config() Config { return m.cfg }
 
-// Close gives up the network's weights. Sessions are closed on their own, before or
-// after; they return pass.ErrClosed from now on. Close may be called again, and on nil.
+// Embed takes a clip, in a session of its own; see [Session.Embed].
+func (m *Model) Embed(ctx context.Context, samples []float32) (Utterance, error) {
+	return idle.Use(ctx, &m.idle, m.open, func(s *Session) (Utterance, error) { return s.Embed(ctx, samples) })
+}
+
+// Close gives up the network's weights and the sessions of Embed. Other sessions are
+// closed on their own, before or after; they return pass.ErrClosed from now on. Close may
+// be called again, and on nil.
 func (m *Model) Close() error {
 	if m == nil {
 		return nil
 	}
-	return m.params.Close()
+	return errors.Join(m.params.Close(), m.idle.Close())
 }

@@ -44,7 +44,7 @@ func open(t *testing.T, dev pass.Device, src undertest.Source, c Config, cfg Ses
 	m, err := Load(t.Context(), dev, src, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	s, err := m.NewSession(cfg)
+	s, err := m.NewSession(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -259,10 +259,10 @@ func TestErrors(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, small, m.Config())
 		for _, batch := range []int{-1, maxBatch + 1} {
-			_, err = m.NewSession(SessionConfig{Batch: batch})
+			_, err = m.NewSession(t.Context(), SessionConfig{Batch: batch})
 			require.ErrorIs(t, err, pass.ErrInvalid)
 		}
-		s, err := m.NewSession(SessionConfig{})
+		s, err := m.NewSession(t.Context(), SessionConfig{})
 		require.NoError(t, err)
 		_, err = s.Embed(t.Context(), nil)
 		require.ErrorIs(t, err, pass.ErrInvalid)
@@ -272,12 +272,15 @@ func TestErrors(t *testing.T) {
 		cancel()
 		_, err = s.Embed(ctx, make([]float32, 100))
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = s.Embed(t.Context(), make([]float32, 100))
+		silence, err := s.Embed(t.Context(), make([]float32, 100))
 		require.NoError(t, err, "after a call that was cancelled")
+		ofModel, err := m.Embed(t.Context(), make([]float32, 100))
+		require.NoError(t, err)
+		require.Equal(t, silence, ofModel)
 		require.NoError(t, m.Close())
 		_, err = s.Embed(t.Context(), make([]float32, 100))
 		require.ErrorIs(t, err, pass.ErrClosed)
-		_, err = m.NewSession(SessionConfig{})
+		_, err = m.NewSession(t.Context(), SessionConfig{})
 		require.ErrorIs(t, err, pass.ErrClosed)
 		require.NoError(t, s.Close())
 		require.NoError(t, s.Close())
@@ -296,4 +299,20 @@ func TestClosedSession(t *testing.T) {
 		_, err = s.Embed(t.Context(), make([]float32, 100))
 		require.ErrorIs(t, err, pass.ErrClosed)
 	})
+}
+
+// Values that were not made by this package's functions are refused, not followed.
+func TestZeroValues(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var m Model
+	var s Session
+	_, newSession := m.NewSession(ctx, SessionConfig{})
+	_, ofModel := m.Embed(ctx, make([]float32, 100))
+	_, embed := s.Embed(ctx, make([]float32, 100))
+	for _, err := range []error{newSession, ofModel, embed} {
+		require.ErrorIs(t, err, pass.ErrInvalid)
+	}
+	require.NoError(t, m.Close())
+	require.NoError(t, s.Close())
 }

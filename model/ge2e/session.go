@@ -10,8 +10,9 @@ import (
 
 // A SessionConfig configures a session. The zero value is good.
 type SessionConfig struct {
-	Batch int       // windows at a time; 0: 64
-	Math  pass.Math // of all recordings
+	Batch   int       // windows at a time; 0: 64
+	Math    pass.Math // of all recordings
+	Latency pass.Latency
 	// Trace, if not nil, is called with intermediate results, for the windows of a batch
 	// at a time: "mel" [windows][160][40], then "lstm0_last_h", "lstm1_last_h", …
 	// [windows][hidden], h of each layer at the last frame.
@@ -42,19 +43,16 @@ type recording struct {
 }
 
 // NewSession opens a session. Work is compiled when it is first needed.
-func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
-	if err := m.params.Usable(); err != nil {
-		return nil, err
-	}
+func (m *Model) NewSession(ctx context.Context, cfg SessionConfig) (*Session, error) {
 	if cfg.Batch == 0 {
 		cfg.Batch = defaultBatch
 	}
 	if cfg.Batch < 1 || cfg.Batch > maxBatch {
 		return nil, fmt.Errorf("ge2e: session: want a batch of 1 to %d windows, given %d: %w", maxBatch, cfg.Batch, pass.ErrInvalid)
 	}
-	session, err := m.dev.NewSession(pass.SessionConfig{Label: "ge2e"})
+	session, err := m.params.NewSession(ctx, cfg.Latency)
 	if err != nil {
-		return nil, fmt.Errorf("ge2e: %w", err)
+		return nil, err
 	}
 	return &Session{model: m, cfg: cfg, session: session, sizes: map[int]*recording{}}, nil
 }
@@ -76,7 +74,7 @@ type Window struct {
 // one is taken as it is. A sample that is NaN or infinite is refused with
 // pass.ErrInvalid. The results are the caller's.
 func (s *Session) Embed(ctx context.Context, samples []float32) (Utterance, error) {
-	if err := s.model.params.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return Utterance{}, err
 	}
 	if len(samples) == 0 {
@@ -168,9 +166,22 @@ func (s *Session) recording(ctx context.Context, n int) (*recording, error) {
 	return r, nil
 }
 
+// open opens a session that nobody configured.
+func (m *Model) open(ctx context.Context) (*Session, error) {
+	return m.NewSession(ctx, SessionConfig{})
+}
+
+// usable refuses sessions that NewSession did not open, and those of closed models.
+func (s *Session) usable() error {
+	if s.session == nil {
+		return fmt.Errorf("ge2e: session: not opened: %w", pass.ErrInvalid)
+	}
+	return s.model.params.Usable()
+}
+
 // Close frees what the session holds. It may be called again, and on nil.
 func (s *Session) Close() error {
-	if s == nil {
+	if s == nil || s.session == nil {
 		return nil
 	}
 	return s.session.Close()

@@ -65,7 +65,7 @@ func TestTrained(t *testing.T) {
 		require.NoError(t, err)
 		defer m.Close()
 		traced := map[string][]float32{}
-		s, err := m.NewSession(SessionConfig{Trace: func(name string, v []float32) { traced[name] = append(traced[name], v...) }})
+		s, err := m.NewSession(t.Context(), SessionConfig{Trace: func(name string, v []float32) { traced[name] = append(traced[name], v...) }})
 		require.NoError(t, err)
 		defer s.Close()
 		voices := map[string][]float32{}

@@ -6,12 +6,10 @@
 //	...
 //	cfg, err := gigaam.FromGGUF(f.Metadata())
 //	...
-//	net, err := gigaam.Load(ctx, dev, f, cfg)
+//	m, err := gigaam.Load(ctx, dev, f, cfg)
 //	...
-//	r, err := net.NewRecogniser(ctx, asr.Config{})
-//	...
-//	tokens, err := r.Recognise(ctx, samples)
-//	fmt.Println(cfg.Vocabulary.Text(asr.IDs(tokens)))
+//	result, err := m.Transcribe(ctx, samples, asr.Options{})
+//	fmt.Println(result.Text)
 //
 // # The network
 //
@@ -28,6 +26,6 @@
 //
 // # Long audio
 //
-// The networks were trained on up to 25 s; the windows of a recogniser are 24 s that
+// The networks were trained on up to 25 s; the windows of a session are 24 s that
 // overlap by 4 s if nothing else is asked for. See package asr.
 package gigaam

@@ -73,10 +73,10 @@ func encoderCase(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results
 	outputs := encode(t, net, transposed(mel, shape[1], shape[2]), shape[2], config.Lengths)
 	results := goldens.Results{}
 	for name, values := range outputs {
-		rows := net.Stages(shape[2])[2]
+		rows := encoder{net}.Stages(shape[2])[2]
 		cols := len(values) / rows / len(config.Lengths)
 		for i, length := range config.Lengths {
-			results[fmt.Sprint(name, ".", i)] = values[i*rows*cols:][:net.Stages(length)[2]*cols]
+			results[fmt.Sprint(name, ".", i)] = values[i*rows*cols:][:encoder{net}.Stages(length)[2]*cols]
 		}
 	}
 	return results
@@ -104,16 +104,16 @@ func encode(t *testing.T, net *Model, x []float32, frames int, lengths []int) ma
 	rec, err := ses.Record(t.Context(), pass.RecordOptions{}, func(p pass.Pass) {
 		in = p.Input(pass.F32, len(x))
 		b := conformer.Batch{Items: len(lengths), Frames: frames}
-		for stage := range net.Stages(frames) {
+		for stage := range (encoder{net}).Stages(frames) {
 			var of []int
 			for _, n := range lengths {
-				of = append(of, net.Stages(n)[stage])
+				of = append(of, encoder{net}.Stages(n)[stage])
 			}
 			b.Lengths = append(b.Lengths, pass.Fixed(of...))
 		}
 		b.Trace = func(name string, v pass.View, rows, cols int) { outs[name] = p.Output(v, len(lengths)*rows*cols) }
-		y := net.Encode(p, &b, in.View())
-		rows := len(lengths) * net.Stages(frames)[2]
+		y := encoder{net}.Encode(p, &b, in.View())
+		rows := len(lengths) * encoder{net}.Stages(frames)[2]
 		n := rows * net.ctc.Classes()
 		logs := p.Temp(pass.F32, n).View()
 		p.Do(pass.LogSoftmax{X: net.ctc.Logits(p, y, rows), Y: logs, Rows: rows, Cols: net.ctc.Classes()})

@@ -139,7 +139,7 @@ func file(t *testing.T, m gguf.Metadata, src weights.Source, rename func(string)
 
 // A network is the same from the files of each publisher: it hears the same, whatever
 // windows it gets and whatever fills them up, in batches and alone.
-func TestRecognise(t *testing.T) {
+func TestTranscribe(t *testing.T) {
 	speech, _, err := wav.ReadFile("../testdata/audio/jfk.wav")
 	require.NoError(t, err)
 	clips := [][]float32{speech[5000:49000], speech[60000:62000], speech[70000:110000], speech[:0], speech[:300], speech[20000:60160]}
@@ -150,26 +150,26 @@ func TestRecognise(t *testing.T) {
 			fromFile, err := FromGGUF(inTranscribe.Metadata())
 			require.NoError(t, err)
 			below := file(t, nil, src, func(name string) string { return "model." + name })
-			var heard [][][]asr.Token
+			var heard [][]asr.Result
 			for i, src := range []weights.Source{src, inTranscribe, below} {
 				net, err := Load(t.Context(), dev, src, []Config{small(), fromFile, small()}[i])
 				require.NoError(t, err)
 				require.Equal(t, transducer, net.transducer != nil)
 				require.Equal(t, transducer, net.ctc == nil)
 				window := 3 * time.Second * time.Duration(i+1)
-				r, err := net.NewRecogniser(t.Context(), asr.Config{Window: window, Overlap: time.Second, Batch: i + 1})
+				s, err := net.NewSession(t.Context(), asr.SessionConfig{Window: window, Overlap: time.Second, Batch: i + 1})
 				require.NoError(t, err)
-				all, err := r.RecogniseAll(t.Context(), clips...)
+				all, err := s.TranscribeAll(t.Context(), clips, asr.Options{})
 				require.NoError(t, err)
 				heard = append(heard, all)
-				require.NoError(t, r.Close())
+				require.NoError(t, s.Close())
 				require.NoError(t, net.Close())
 				require.NoError(t, net.Close())
 			}
 			require.Equal(t, heard[0], heard[1])
 			require.Equal(t, heard[0], heard[2])
-			require.Empty(t, heard[0][3])
-			require.Greater(t, len(heard[0][0])+len(heard[0][2])+len(heard[0][5]), 20, "a test of something")
+			require.Empty(t, heard[0][3].Tokens)
+			require.Greater(t, len(heard[0][0].Tokens)+len(heard[0][2].Tokens)+len(heard[0][5].Tokens), 20, "a test of something")
 		}
 	})
 }
@@ -178,15 +178,17 @@ func TestWindowLimit(t *testing.T) {
 	t.Parallel()
 	net, err := Load(t.Context(), undertest.Open(t, "cpu"), made(small(), false), small())
 	require.NoError(t, err)
-	_, err = net.NewRecogniser(t.Context(), asr.Config{Window: 17 * time.Second})
+	_, err = net.NewSession(t.Context(), asr.SessionConfig{Window: 17 * time.Second})
 	require.ErrorIs(t, err, pass.ErrInvalid)
 	require.ErrorContains(t, err, "400 frames")
-	r, err := net.NewRecogniser(t.Context(), asr.Config{Window: 16 * time.Second})
+	_, err = net.Transcribe(t.Context(), nil, asr.Options{})
+	require.ErrorContains(t, err, "400 frames", "the windows of sessions that nobody configured")
+	s, err := net.NewSession(t.Context(), asr.SessionConfig{Window: 16 * time.Second})
 	require.NoError(t, err)
-	require.NoError(t, r.Close())
+	require.NoError(t, s.Close())
 	require.NoError(t, net.Close())
 	require.NoError(t, (*Model)(nil).Close())
-	_, err = net.NewRecogniser(t.Context(), asr.Config{})
+	_, err = net.NewSession(t.Context(), asr.SessionConfig{Window: 16 * time.Second})
 	require.ErrorIs(t, err, pass.ErrClosed)
 }
 

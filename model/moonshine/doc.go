@@ -4,7 +4,7 @@
 //	f, err := gguf.Open("moonshine-tiny-Q8_0.gguf")
 //	cfg, err := moonshine.FromGGUF(f.Metadata())
 //	m, err := moonshine.Load(ctx, dev, f, cfg)
-//	texts, err := m.Generate(ctx, moonshine.Options{}, samples)
+//	result, err := m.Transcribe(ctx, samples, moonshine.Options{})
 //
 // Weights keep the types of their file. Tensors have the names of Hugging Face's
 // checkpoints, with or without "model." before them, or those of transcribe.cpp; the

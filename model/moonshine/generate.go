@@ -2,12 +2,12 @@ package moonshine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/tandem-gpu/tandem/model/internal/idle"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -16,6 +16,9 @@ type Options struct {
 	// MaxTokens of an utterance; 0: 6.5 for each second of it, as the authors have it for
 	// English, and at least one. There are never more than positions.
 	MaxTokens int
+	// Progress, if not nil, is called by Generate and Transcribe after each batch, with the
+	// share of the utterances that are done, up to 1.
+	Progress func(done float64)
 }
 
 const tokensPerSecond = 6.5
@@ -29,26 +32,16 @@ type Decoded struct {
 
 // Generate returns the text of utterances, in a session of its own, one after the other;
 // see [Session.Generate].
-func (m *Model) Generate(ctx context.Context, opt Options, utterances ...[]float32) ([]Decoded, error) {
-	s, err := m.take()
-	if err != nil {
-		return nil, err
-	}
-	out, err := s.Generate(ctx, opt, utterances...)
-	return out, errors.Join(err, m.idle.Give(s))
-}
-
-// take returns a session that was used before, or a new one.
-func (m *Model) take() (*Session, error) {
-	if s, ok := m.idle.Take(); ok {
-		return s, nil
-	}
-	return m.NewSession(SessionConfig{})
+func (m *Model) Generate(ctx context.Context, utterances [][]float32, opt Options) ([]Decoded, error) {
+	return idle.Use(ctx, &m.idle, m.open, func(s *Session) ([]Decoded, error) { return s.Generate(ctx, utterances, opt) })
 }
 
 // Generate returns the text of any number of utterances, as many at a time as the
 // session's batch.
-func (s *Session) Generate(ctx context.Context, opt Options, utterances ...[]float32) ([]Decoded, error) {
+func (s *Session) Generate(ctx context.Context, utterances [][]float32, opt Options) ([]Decoded, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
 	var out []Decoded
 	for some := range slices.Chunk(utterances, s.cfg.Batch) {
 		if err := s.Encode(ctx, some...); err != nil {
@@ -59,6 +52,9 @@ func (s *Session) Generate(ctx context.Context, opt Options, utterances ...[]flo
 			return nil, err
 		}
 		out = append(out, d...)
+		if opt.Progress != nil {
+			opt.Progress(float64(len(out)) / float64(len(utterances)))
+		}
 	}
 	return out, nil
 }
@@ -73,7 +69,7 @@ func (s *Session) Decode(ctx context.Context, opt Options) ([]Decoded, error) {
 }
 
 func (s *Session) decode(ctx context.Context, opt Options) ([]Decoded, error) {
-	if err := s.model.params.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return nil, err
 	}
 	c := s.model.cfg
@@ -118,7 +114,7 @@ func (s *Session) decode(ctx context.Context, opt Options) ([]Decoded, error) {
 // same number, as there are encoded utterances. It returns for each the rows after the
 // last norm, [ids][width], and the logits, [ids][classes]: row i is what follows id i.
 func (s *Session) Logits(ctx context.Context, ids [][]int) (hidden, logits [][]float32, err error) {
-	if err := s.model.params.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return nil, nil, err
 	}
 	if len(s.encoded) == 0 || len(ids) != len(s.encoded) {

@@ -18,7 +18,7 @@ func TestLengths(t *testing.T) {
 		m := loadSmall(t, dev, cfg)
 		all := [][]float32{noise(1, MinSamples), noise(2, 15999), noise(3, 16001), noise(4, 5000), noise(5, 40000)}
 		traced := map[string][]float32{}
-		alone, err := m.NewSession(SessionConfig{Trace: func(name string, v []float32) { traced[name] = v }})
+		alone, err := m.NewSession(t.Context(), SessionConfig{Trace: func(name string, v []float32) { traced[name] = v }})
 		require.NoError(t, err)
 		defer alone.Close()
 		var want []Decoded
@@ -33,10 +33,10 @@ func TestLengths(t *testing.T) {
 				require.NotEqual(t, want[i-1].IDs, d[0].IDs, "the audio makes no difference")
 			}
 		}
-		together, err := m.NewSession(SessionConfig{Batch: 3, Seconds: 3})
+		together, err := m.NewSession(t.Context(), SessionConfig{Batch: 3, Seconds: 3})
 		require.NoError(t, err)
 		defer together.Close()
-		got, err := together.Generate(t.Context(), Options{MaxTokens: 12}, all...)
+		got, err := together.Generate(t.Context(), all, Options{MaxTokens: 12})
 		require.NoError(t, err)
 		for i, d := range got {
 			require.Equal(t, want[i].IDs, d.IDs, "utterance %d", i)
@@ -44,7 +44,7 @@ func TestLengths(t *testing.T) {
 		}
 		require.Len(t, got, len(all))
 		require.Len(t, together.encode, 2, "the longest of a batch is of up to 2 s, then of up to 3 s")
-		one, err := m.Generate(t.Context(), Options{MaxTokens: 12}, all[1])
+		one, err := m.Generate(t.Context(), [][]float32{all[1]}, Options{MaxTokens: 12})
 		require.NoError(t, err)
 		require.Equal(t, want[1].IDs, one[0].IDs)
 	})
@@ -58,18 +58,18 @@ func TestLimits(t *testing.T) {
 	cfg := smallConfig()
 	m := loadSmall(t, dev, cfg)
 	short, long := noise(6, 6400), noise(7, 3*SampleRate)
-	free, err := m.Generate(ctx, Options{}, short, long)
+	free, err := m.Generate(ctx, [][]float32{short, long}, Options{})
 	require.NoError(t, err)
 	require.Len(t, free[0].IDs, 3)  // 2.6
 	require.Len(t, free[1].IDs, 20) // 19.5
-	both, err := m.NewSession(SessionConfig{Batch: 2})
+	both, err := m.NewSession(t.Context(), SessionConfig{Batch: 2})
 	require.NoError(t, err)
 	defer both.Close()
-	batch, err := both.Generate(ctx, Options{}, short, long)
+	batch, err := both.Generate(ctx, [][]float32{short, long}, Options{})
 	require.NoError(t, err)
 	require.Equal(t, free[0].IDs, batch[0].IDs)
 	require.Equal(t, free[1].IDs, batch[1].IDs)
-	all, err := m.Generate(ctx, Options{MaxTokens: 1000}, short)
+	all, err := m.Generate(ctx, [][]float32{short}, Options{MaxTokens: 1000})
 	require.NoError(t, err)
 	require.Len(t, all[0].IDs, cfg.Positions)
 
@@ -82,7 +82,7 @@ func TestLimits(t *testing.T) {
 	tokens[free[1].IDs[0]], tokens[cfg.End] = "▁text", "▁end"
 	cfg.Vocabulary = vocabulary.New(vocabulary.SentencePiece, tokens...)
 	ends := loadSmall(t, dev, cfg)
-	got, err := ends.Generate(ctx, Options{}, long)
+	got, err := ends.Generate(ctx, [][]float32{long}, Options{})
 	require.NoError(t, err)
 	require.Equal(t, free[1].IDs[:at+1], got[0].IDs)
 	require.Contains(t, got[0].Text, "text")
@@ -95,12 +95,12 @@ func TestWrongCalls(t *testing.T) {
 	cfg := smallConfig()
 	m, err := Load(ctx, dev, smallWeights(cfg), cfg)
 	require.NoError(t, err)
-	for _, c := range []SessionConfig{{Batch: maxBatch + 1}, {Seconds: 129}, {Seconds: -1}, {Cache: pass.Q8_0}} {
-		_, err = m.NewSession(c)
+	for _, c := range []SessionConfig{{Batch: maxBatch + 1}, {Batch: -1}, {Seconds: 129}, {Seconds: -1}, {Cache: pass.Q8_0}} {
+		_, err = m.NewSession(t.Context(), c)
 		require.ErrorIs(t, err, pass.ErrInvalid)
 	}
 	require.Zero(t, dev.Sessions())
-	s, err := m.NewSession(SessionConfig{Seconds: 5})
+	s, err := m.NewSession(t.Context(), SessionConfig{Seconds: 5})
 	require.NoError(t, err)
 	_, err = s.Decode(ctx, Options{})
 	require.ErrorIs(t, err, pass.ErrInvalid)
@@ -119,17 +119,17 @@ func TestWrongCalls(t *testing.T) {
 		_, _, err = s.Logits(ctx, ids)
 		require.ErrorIs(t, err, pass.ErrInvalid)
 	}
-	_, err = m.Generate(ctx, Options{}, noise(1, 2000))
+	_, err = m.Generate(ctx, [][]float32{noise(1, 2000)}, Options{})
 	require.NoError(t, err)
 	require.Equal(t, 2, dev.Sessions(), "the session of Generate is kept")
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close())
 	require.NoError(t, (*Model)(nil).Close())
 	require.Zero(t, dev.Held())
-	_, err = m.NewSession(SessionConfig{})
+	_, err = m.NewSession(t.Context(), SessionConfig{})
 	require.ErrorIs(t, err, pass.ErrClosed)
 	require.ErrorIs(t, s.Encode(ctx, noise(1, 2000)), pass.ErrClosed)
-	_, err = m.Generate(ctx, Options{}, noise(1, 2000))
+	_, err = m.Generate(ctx, [][]float32{noise(1, 2000)}, Options{})
 	require.ErrorIs(t, err, pass.ErrClosed)
 	require.NoError(t, s.Close())
 	require.NoError(t, (*Session)(nil).Close())
@@ -143,4 +143,23 @@ func TestSteps(t *testing.T) {
 	require.Equal(t, 0, steps(MinSamples - 1)[2])
 	require.Equal(t, [3]int{}, steps(0))
 	require.LessOrEqual(t, steps(128 * SampleRate)[2], maxFrames)
+}
+
+// Values that were not made by this package's functions are refused, not followed.
+func TestZeroValues(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var m Model
+	var s Session
+	_, newSession := m.NewSession(ctx, SessionConfig{})
+	_, ofModel := m.Transcribe(ctx, nil, Options{})
+	_, transcribe := s.Transcribe(ctx, nil, Options{})
+	_, generate := s.Generate(ctx, nil, Options{})
+	_, decode := s.Decode(ctx, Options{})
+	_, _, logits := s.Logits(ctx, nil)
+	for _, err := range []error{newSession, ofModel, transcribe, generate, decode, logits, s.Encode(ctx)} {
+		require.ErrorIs(t, err, pass.ErrInvalid)
+	}
+	require.NoError(t, m.Close())
+	require.NoError(t, s.Close())
 }

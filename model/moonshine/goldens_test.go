@@ -45,7 +45,7 @@ func runGolden(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results {
 		}
 		got["encoder"] = rows
 	}
-	s, err := m.NewSession(SessionConfig{Batch: batch, Seconds: (len(utterances[0])-1)/SampleRate + 1, Trace: see})
+	s, err := m.NewSession(t.Context(), SessionConfig{Batch: batch, Seconds: (len(utterances[0])-1)/SampleRate + 1, Trace: see})
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.Encode(ctx, utterances...))

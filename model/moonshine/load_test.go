@@ -73,7 +73,7 @@ func TestFileGivesTheSame(t *testing.T) {
 	for _, from := range []weights.Source{src, short, stt, f} {
 		m, err := Load(t.Context(), openCPU(t), from, cfg)
 		require.NoError(t, err)
-		d, err := m.Generate(t.Context(), Options{}, noise(1, 20000))
+		d, err := m.Generate(t.Context(), [][]float32{noise(1, 20000)}, Options{})
 		require.NoError(t, err)
 		if first == nil {
 			first = d[0].IDs

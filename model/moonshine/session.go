@@ -18,8 +18,9 @@ const SampleRate = 16000
 type SessionConfig struct {
 	Batch   int        // utterances at a time; 0: 1
 	Seconds int        // length of the longest utterance, up to 128; 0: 32
-	Math    pass.Math  // of all recordings
 	Cache   pass.DType // of keys and values, pass.F32 or pass.F16; 0: F32
+	Math    pass.Math  // of all recordings
+	Latency pass.Latency
 	// Trace, if not nil, is called with intermediate results of each Encode, in order:
 	// "stem", "after_layer_0", … and "encoder", [batch][frames][width], with as many frames
 	// as the utterances are filled up to.
@@ -54,20 +55,19 @@ type encodeRecording struct {
 
 // NewSession opens a session. All its state is allocated now; work is compiled when it
 // is first needed.
-func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
-	if err := m.params.Usable(); err != nil {
-		return nil, err
+func (m *Model) NewSession(ctx context.Context, cfg SessionConfig) (*Session, error) {
+	if cfg.Batch == 0 {
+		cfg.Batch = 1
 	}
-	cfg.Batch = max(cfg.Batch, 1)
 	if cfg.Seconds == 0 {
 		cfg.Seconds = 32
 	}
-	if longest := seconds[len(seconds)-1]; cfg.Batch > maxBatch || cfg.Seconds < 1 || cfg.Seconds > longest {
-		return nil, fmt.Errorf("moonshine: session: want a batch of at most %d, and 1 to %d seconds, given %d and %d: %w", maxBatch, longest, cfg.Batch, cfg.Seconds, pass.ErrInvalid)
+	if longest := seconds[len(seconds)-1]; cfg.Batch < 1 || cfg.Batch > maxBatch || cfg.Seconds < 1 || cfg.Seconds > longest {
+		return nil, fmt.Errorf("moonshine: session: want a batch of 1 to %d utterances of 1 to %d seconds, given %d and %d: %w", maxBatch, longest, cfg.Batch, cfg.Seconds, pass.ErrInvalid)
 	}
-	session, err := m.dev.NewSession(pass.SessionConfig{Label: "moonshine"})
+	session, err := m.params.NewSession(ctx, cfg.Latency)
 	if err != nil {
-		return nil, fmt.Errorf("moonshine: %w", err)
+		return nil, err
 	}
 	s := &Session{model: m, cfg: cfg, session: session, encode: map[int]*encodeRecording{}}
 	if err := s.alloc(); err != nil {
@@ -122,7 +122,7 @@ func (s *Session) Batch() int { return s.cfg.Batch }
 // Encode takes the samples of some utterances, mono at 16 kHz, at most the session's
 // batch. Each is of [MinSamples] to the session's Seconds.
 func (s *Session) Encode(ctx context.Context, utterances ...[]float32) error {
-	if err := s.model.params.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return err
 	}
 	s.encoded = nil
@@ -199,9 +199,22 @@ func (s *Session) encoder(ctx context.Context, samples int) (*encodeRecording, e
 	return r, nil
 }
 
+// open opens a session that nobody configured.
+func (m *Model) open(ctx context.Context) (*Session, error) {
+	return m.NewSession(ctx, SessionConfig{})
+}
+
+// usable refuses sessions that NewSession did not open, and those of closed models.
+func (s *Session) usable() error {
+	if s.session == nil {
+		return fmt.Errorf("moonshine: session: not opened: %w", pass.ErrInvalid)
+	}
+	return s.model.params.Usable()
+}
+
 // Close frees what the session holds. It may be called again, and on nil.
 func (s *Session) Close() error {
-	if s == nil {
+	if s == nil || s.session == nil {
 		return nil
 	}
 	return s.session.Close()

@@ -2,8 +2,9 @@ package moonshine
 
 import (
 	"context"
-	"errors"
 	"strings"
+
+	"github.com/tandem-gpu/tandem/model/internal/idle"
 )
 
 // A Result is the text of audio.
@@ -15,18 +16,13 @@ type Result struct {
 // An Utterance is a piece of audio, with its text.
 type Utterance struct {
 	Decoded
-	First, End int // samples, End not included
+	Start, End int // samples, End not included
 }
 
 // Transcribe transcribes audio of any length, mono at 16 kHz, in a session of its own;
 // see [Session.Transcribe].
 func (m *Model) Transcribe(ctx context.Context, samples []float32, opt Options) (Result, error) {
-	s, err := m.take()
-	if err != nil {
-		return Result{}, err
-	}
-	r, err := s.Transcribe(ctx, samples, opt)
-	return r, errors.Join(err, m.idle.Give(s))
+	return idle.Use(ctx, &m.idle, m.open, func(s *Session) (Result, error) { return s.Transcribe(ctx, samples, opt) })
 }
 
 // Transcribe transcribes audio of any length, mono at 16 kHz: what is longer than the
@@ -34,18 +30,18 @@ func (m *Model) Transcribe(ctx context.Context, samples []float32, opt Options) 
 // makeshift for pauses that a detector of speech finds. Audio of less than [MinSamples]
 // has no text.
 func (s *Session) Transcribe(ctx context.Context, samples []float32, opt Options) (Result, error) {
-	if err := s.model.params.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return Result{}, err
 	}
 	var r Result
 	var pieces [][]float32
-	for first := 0; len(samples)-first >= MinSamples; {
-		end := first + cut(samples[first:], s.cfg.Seconds*SampleRate)
-		pieces = append(pieces, samples[first:end])
-		r.Utterances = append(r.Utterances, Utterance{First: first, End: end})
-		first = end
+	for start := 0; len(samples)-start >= MinSamples; {
+		end := start + cut(samples[start:], s.cfg.Seconds*SampleRate)
+		pieces = append(pieces, samples[start:end])
+		r.Utterances = append(r.Utterances, Utterance{Start: start, End: end})
+		start = end
 	}
-	decoded, err := s.Generate(ctx, opt, pieces...)
+	decoded, err := s.Generate(ctx, pieces, opt)
 	if err != nil {
 		return Result{}, err
 	}

@@ -44,17 +44,21 @@ func TestTranscribe(t *testing.T) {
 	}
 	cfg.Vocabulary = vocabulary.New(vocabulary.SentencePiece, tokens...)
 	m := loadSmall(t, openCPU(t), cfg)
-	s, err := m.NewSession(SessionConfig{Batch: 2, Seconds: 1})
+	s, err := m.NewSession(t.Context(), SessionConfig{Batch: 2, Seconds: 1})
 	require.NoError(t, err)
 	defer s.Close()
 	audio := noise(3, 5*SampleRate/2)
-	got, err := s.Transcribe(t.Context(), audio, Options{})
+	var progress []float64
+	got, err := s.Transcribe(t.Context(), audio, Options{Progress: func(done float64) { progress = append(progress, done) }})
 	require.NoError(t, err)
 	require.Greater(t, len(got.Utterances), 2)
+	require.Len(t, progress, (len(got.Utterances)+1)/2)
+	require.IsIncreasing(t, progress)
+	require.EqualValues(t, 1, progress[len(progress)-1])
 	at, text := 0, ""
 	for _, u := range got.Utterances {
-		require.Equal(t, at, u.First)
-		alone, err := s.Generate(t.Context(), Options{}, audio[u.First:u.End])
+		require.Equal(t, at, u.Start)
+		alone, err := s.Generate(t.Context(), [][]float32{audio[u.Start:u.End]}, Options{})
 		require.NoError(t, err)
 		require.Equal(t, alone[0].IDs, u.IDs)
 		if at > 0 {

@@ -7,12 +7,10 @@
 //	...
 //	cfg, err := parakeet.FromGGUF(f.Metadata())
 //	...
-//	net, err := parakeet.Load(ctx, dev, f, cfg)
+//	m, err := parakeet.Load(ctx, dev, f, cfg)
 //	...
-//	r, err := net.NewRecogniser(ctx, asr.Config{})
-//	...
-//	tokens, err := r.Recognise(ctx, samples)
-//	fmt.Println(cfg.Vocabulary.Text(asr.IDs(tokens)))
+//	result, err := m.Transcribe(ctx, samples, asr.Options{})
+//	fmt.Println(result.Text)
 //
 // # The network
 //

@@ -23,20 +23,23 @@ func (c Config) bins() (mels, quarter, eighth int) {
 	return c.Mels, quarter, half(quarter)
 }
 
+// encoder is a model as package asr takes it.
+type encoder struct{ *Model }
+
 // Frames implements asr.Encoder. The last frame of the front end, which has no samples of
 // its own hop, is zero and does not count.
-func (m *Model) Frames(samples int) int { return samples / 160 }
+func (e encoder) Frames(samples int) int { return samples / 160 }
 
 // Stages implements asr.Encoder: mel frames, after two convolutions, after three.
-func (m *Model) Stages(frames int) []int {
+func (e encoder) Stages(frames int) []int {
 	quarter := half(half(frames))
 	return []int{frames, quarter, half(quarter)}
 }
 
 // State implements asr.Encoder: the table of relative positions.
-func (m *Model) State(ctx context.Context, ses pass.Session, frames int) (pass.Buffer, error) {
-	stages := m.Stages(frames)
-	table := conformer.Table(stages[2], m.cfg.Blocks.Width)
+func (e encoder) State(ctx context.Context, ses pass.Session, frames int) (pass.Buffer, error) {
+	stages := e.Stages(frames)
+	table := conformer.Table(stages[2], e.cfg.Blocks.Width)
 	b, err := ses.Alloc(pass.F32, len(table))
 	if err == nil && len(table) > 0 {
 		err = ses.Write(ctx, b.View(), table)
@@ -47,25 +50,23 @@ func (m *Model) State(ctx context.Context, ses pass.Session, frames int) (pass.B
 	return b, nil
 }
 
-// Encode implements asr.Encoder: it records the encoder on mel features x,
-// [Items][Frames][Mels], and returns its frames, [Items][Stages(Frames)[2]][Width]. It
-// traces "subsampled", "layers.N" and "encoder".
-func (m *Model) Encode(p pass.Pass, in *conformer.Batch, x pass.View) pass.View {
-	d := m.cfg.Blocks.Width
-	t := m.Stages(in.Frames)[2]
+// Encode implements asr.Encoder.
+func (e encoder) Encode(p pass.Pass, in *conformer.Batch, x pass.View) pass.View {
+	d := e.cfg.Blocks.Width
+	t := e.Stages(in.Frames)[2]
 	y := p.Temp(pass.F32, in.Items*t*d).View()
 	if t == 0 {
 		return y
 	}
-	m.subsample(p, in, x, y, t)
-	if m.cfg.Scale {
+	e.subsample(p, in, x, y, t)
+	if e.cfg.Scale {
 		p.Do(pass.Scale{X: y, Y: y, Rows: in.Items * t, Cols: d, Factor: float32(math.Sqrt(float64(d)))})
 	}
 	in.Note(p, "subsampled", y, t, d)
 	// The table may be for more frames: its middle serves these.
 	most := (in.State.Buffer.Len()/d + 1) / 2
 	table := in.State.At((most - t) * d)
-	for i, b := range m.blocks {
+	for i, b := range e.blocks {
 		b.Do(p, in, y, t, table, pass.Param{})
 		in.Note(p, fmt.Sprintf("layers.%d", i), y, t, d)
 	}
@@ -78,10 +79,10 @@ func (m *Model) Encode(p pass.Pass, in *conformer.Batch, x pass.View) pass.View 
 const sliceRows = 512
 
 // subsample records the subsampling of x to y, [Items][t][Width], in slices of time.
-func (m *Model) subsample(p pass.Pass, in *conformer.Batch, x, y pass.View, t int) {
-	c, d := m.cfg.Channels, m.cfg.Blocks.Width
-	mels, quarter, eighth := m.cfg.bins()
-	middle := m.Stages(in.Frames)[1]
+func (e encoder) subsample(p pass.Pass, in *conformer.Batch, x, y pass.View, t int) {
+	c, d := e.cfg.Channels, e.cfg.Blocks.Width
+	mels, quarter, eighth := e.cfg.bins()
+	middle := e.Stages(in.Frames)[1]
 	temp := func(rows int) pass.View { return p.Temp(pass.F32, in.Items*rows*c).View() }
 	step := max(sliceRows/in.Items, 16)
 	for from := 0; from < t; from += step {
@@ -90,20 +91,20 @@ func (m *Model) subsample(p pass.Pass, in *conformer.Batch, x, y pass.View, t in
 		held := pass.Span{From: max(2*from-1, 0), To: min(2*to, middle)}
 		rows := held.Len()
 		a, b := temp(rows*quarter), temp(rows*quarter)
-		e, f, flat := temp((to-from)*eighth), temp((to-from)*eighth), temp((to-from)*eighth)
+		g, f, flat := temp((to-from)*eighth), temp((to-from)*eighth), temp((to-from)*eighth)
 		p.Do(
 			pass.DepthwiseConv2D{
-				X: x, W: m.first, Y: a, Batch: in.Items, Time: in.Frames, Frequency: mels,
+				X: x, W: e.first, Y: a, Batch: in.Items, Time: in.Frames, Frequency: mels,
 				Out: held, Lengths: in.Lengths[0],
 			},
-			pass.Gemm{A: a, W: m.between, C: b, Rows: in.Items * rows * quarter, Epilogue: pass.ReLU},
+			pass.Gemm{A: a, W: e.between, C: b, Rows: in.Items * rows * quarter, Epilogue: pass.ReLU},
 			pass.DepthwiseConv2D{
-				X: b, W: m.second, Y: e, Batch: in.Items, Time: middle, Frequency: quarter,
+				X: b, W: e.second, Y: g, Batch: in.Items, Time: middle, Frequency: quarter,
 				Held: held, Out: pass.Span{From: from, To: to}, Lengths: in.Lengths[1],
 			},
-			pass.Gemm{A: e, W: m.after, C: f, Rows: in.Items * (to - from) * eighth, Epilogue: pass.ReLU},
+			pass.Gemm{A: g, W: e.after, C: f, Rows: in.Items * (to - from) * eighth, Epilogue: pass.ReLU},
 			pass.Permute{X: f, Y: flat, Dims: [4]int{1, in.Items * (to - from), eighth, c}, Order: [4]int{0, 1, 3, 2}},
-			pass.Gemm{A: flat, W: m.linear, C: y.At(from * d).Batch(t * d), Batch: in.Items, Rows: to - from},
+			pass.Gemm{A: flat, W: e.linear, C: y.At(from * d).Batch(t * d), Batch: in.Items, Rows: to - from},
 		)
 	}
 }

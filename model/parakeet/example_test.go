@@ -29,23 +29,18 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	net, err := parakeet.Load(ctx, dev, f, cfg)
+	model, err := parakeet.Load(ctx, dev, f, cfg)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer net.Close()
+	defer model.Close()
 	samples, _, err := wav.ReadFile("speech.wav") // mono at 16 kHz
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := net.NewRecogniser(ctx, asr.Config{})
+	result, err := model.Transcribe(ctx, samples, asr.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer r.Close()
-	tokens, err := r.Recognise(ctx, samples)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(cfg.Vocabulary.Text(asr.IDs(tokens)))
+	fmt.Println(result.Text)
 }

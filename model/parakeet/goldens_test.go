@@ -93,10 +93,10 @@ func encodeCase(t *testing.T, c *goldens.Case, config caseConfig, net *Model, re
 	require.Len(t, lengths, shape[0], "a length for each item")
 	outputs := encode(t, net, x, shape[1], lengths)
 	for name, values := range outputs {
-		rows := net.Stages(shape[1])[2]
+		rows := encoder{net}.Stages(shape[1])[2]
 		cols := len(values) / rows / len(lengths)
 		for i, length := range lengths {
-			item := values[i*rows*cols:][:net.Stages(length)[2]*cols]
+			item := values[i*rows*cols:][:encoder{net}.Stages(length)[2]*cols]
 			if config.Lengths != nil {
 				results[fmt.Sprint(name, ".", i)] = item
 			} else {
@@ -113,7 +113,7 @@ func encode(t *testing.T, net *Model, x []float32, frames int, lengths []int) ma
 	ses, err := net.dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, ses.Close()) }()
-	state, err := net.State(t.Context(), ses, frames+37) // more than needed
+	state, err := encoder{net}.State(t.Context(), ses, frames+37) // more than needed
 	require.NoError(t, err)
 	outs := map[string]pass.Output{}
 	var in pass.Input
@@ -122,14 +122,14 @@ func encode(t *testing.T, net *Model, x []float32, frames int, lengths []int) ma
 		b := batch(net, frames, lengths)
 		b.State = state.View()
 		b.Trace = func(name string, v pass.View, rows, cols int) { outs[name] = p.Output(v, len(lengths)*rows*cols) }
-		y := net.Encode(p, &b, in.View())
-		rows := len(lengths) * net.Stages(frames)[2]
+		y := encoder{net}.Encode(p, &b, in.View())
+		rows := len(lengths) * encoder{net}.Stages(frames)[2]
 		if net.ctc != nil {
 			outs["logits"] = p.Output(net.ctc.Logits(p, y, rows), rows*net.ctc.Classes())
 		}
 		if net.transducer != nil {
 			projected := p.Temp(pass.F32, rows*net.transducer.Joint())
-			net.transducer.Project(p, y, projected.View(), len(lengths), net.Stages(frames)[2])
+			net.transducer.Project(p, y, projected.View(), len(lengths), encoder{net}.Stages(frames)[2])
 			outs["encoder_projected"] = p.Output(projected.View(), projected.Len())
 		}
 	})
@@ -146,10 +146,10 @@ func encode(t *testing.T, net *Model, x []float32, frames int, lengths []int) ma
 
 func batch(net *Model, frames int, lengths []int) conformer.Batch {
 	b := conformer.Batch{Items: len(lengths), Frames: frames}
-	for stage := range net.Stages(frames) {
+	for stage := range (encoder{net}).Stages(frames) {
 		var of []int
 		for _, n := range lengths {
-			of = append(of, net.Stages(n)[stage])
+			of = append(of, encoder{net}.Stages(n)[stage])
 		}
 		b.Lengths = append(b.Lengths, pass.Fixed(of...))
 	}

@@ -2,6 +2,7 @@ package parakeet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tandem-gpu/tandem/model/asr"
@@ -9,12 +10,15 @@ import (
 	"github.com/tandem-gpu/tandem/model/ctc"
 	"github.com/tandem-gpu/tandem/model/frontend"
 	"github.com/tandem-gpu/tandem/model/internal/held"
+	"github.com/tandem-gpu/tandem/model/internal/idle"
 	"github.com/tandem-gpu/tandem/model/transducer"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// A Model is a network on a device. It may be used from any goroutine.
+// A Model is a network on a device. It may be used from any goroutine: calls of Transcribe
+// run at the same time, each in a session of its own. A session is used by one goroutine
+// at a time.
 type Model struct {
 	cfg        Config
 	dev        pass.Device
@@ -28,7 +32,12 @@ type Model struct {
 	ctc        *ctc.Head        // nil: none
 	transducer *transducer.Head // nil: none
 	params     held.Params
+
+	idle idle.Pool[*asr.Session] // for Transcribe
 }
+
+// maxIdle is the number of sessions that are kept for later calls of Transcribe.
+const maxIdle = 2
 
 // Load brings a network to a device; see the package for the names of tensors. It has
 // the heads that src has, one at least. An error names the tensor, what was wanted and
@@ -46,6 +55,7 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 		cfg.Channels = channels(l)
 	}
 	m := &Model{cfg: cfg, dev: dev}
+	m.idle.Most = maxIdle
 	m.mel = l.Load(frontend.Parakeet(cfg.Mels), nil)
 	m.loadSubsampling(l)
 	for i := range cfg.Blocks.Layers {
@@ -120,26 +130,41 @@ func (m *Model) loadHeads(l *weights.Loader) {
 // Config returns the configuration that the network was loaded with.
 func (m *Model) Config() Config { return m.cfg }
 
-// NewRecogniser makes a recogniser with a session of its own. Zero fields of cfg are set:
-// windows of 30 s that overlap by 4 s, and TDT or RNN-T rather than CTC if there are both.
-func (m *Model) NewRecogniser(ctx context.Context, cfg asr.Config) (*asr.Recogniser, error) {
-	if err := m.params.Usable(); err != nil {
-		return nil, err
+// Network returns what package asr runs, for those who record it themselves. The encoder
+// takes mel features [Items][Frames][Mels], and traces "subsampled", "layers.N" and
+// "encoder".
+func (m *Model) Network() asr.Network {
+	return asr.Network{
+		Name: "parakeet", Device: m.dev, Encoder: encoder{m}, FrontEnd: m.mel, CTC: m.ctc, Transducer: m.transducer,
+		FrameSamples: 8 * 160, Vocabulary: m.cfg.Vocabulary,
+		Usable: m.params.Usable,
 	}
-	if cfg.Window == 0 {
-		cfg.Window, cfg.Overlap = asr.DefaultWindow, asr.DefaultOverlap
-	}
-	return asr.New(ctx, asr.Network{
-		Device: m.dev, Encoder: m, FrontEnd: m.mel, CTC: m.ctc, Transducer: m.transducer,
-		FrameSamples: 8 * 160,
-	}, cfg)
 }
 
-// Close gives up the network's weights. Recognisers are closed on their own, before or
-// after. Close may be called again, and on nil.
+// NewSession opens a session. Zero fields of cfg are set: windows of 30 s that overlap by
+// 4 s, and TDT or RNN-T rather than CTC if there are both. Work is compiled when it is
+// first needed.
+func (m *Model) NewSession(ctx context.Context, cfg asr.SessionConfig) (*asr.Session, error) {
+	return asr.NewSession(ctx, m.Network(), cfg)
+}
+
+// open opens a session that nobody configured.
+func (m *Model) open(ctx context.Context) (*asr.Session, error) {
+	return m.NewSession(ctx, asr.SessionConfig{})
+}
+
+// Transcribe transcribes audio of any length, mono at 16 kHz, in a session of its own; see
+// [asr.Session.Transcribe].
+func (m *Model) Transcribe(ctx context.Context, samples []float32, opt asr.Options) (asr.Result, error) {
+	return idle.Use(ctx, &m.idle, m.open, func(s *asr.Session) (asr.Result, error) { return s.Transcribe(ctx, samples, opt) })
+}
+
+// Close gives up the network's weights and the sessions of Transcribe. Other sessions are
+// closed on their own, before or after; they return pass.ErrClosed from now on. Close may
+// be called again, and on nil.
 func (m *Model) Close() error {
 	if m == nil {
 		return nil
 	}
-	return m.params.Close()
+	return errors.Join(m.params.Close(), m.idle.Close())
 }

@@ -5,9 +5,7 @@
 //
 //	m, err := pyannote.Load(ctx, dev, file, pyannote.Segmentation3())
 //	...
-//	s, err := m.NewSession(pyannote.SessionConfig{})
-//	...
-//	classes, err := s.Segment(ctx, window) // mono at 16 kHz, at most 10 s
+//	classes, err := m.Segment(ctx, window) // mono at 16 kHz, at most 10 s
 //
 // The result are logarithms of the probabilities of 7 classes for each frame: nobody
 // talks; speaker 0, 1 or 2; speakers 0 and 1, 0 and 2, 1 and 2. Who is who differs from

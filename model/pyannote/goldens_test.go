@@ -100,7 +100,7 @@ func runGolden(t *testing.T, c *goldens.Case, dev pass.Device, batch, size int) 
 		}
 		got[name] = to
 	}
-	s, err := m.NewSession(SessionConfig{Batch: batch, Samples: size, Trace: see})
+	s, err := m.NewSession(t.Context(), SessionConfig{Batch: batch, Samples: size, Trace: see})
 	require.NoError(t, err)
 	defer s.Close()
 	results, err := s.Segment(t.Context(), all...)

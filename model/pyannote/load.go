@@ -2,18 +2,20 @@ package pyannote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/tandem-gpu/tandem/model/internal/held"
+	"github.com/tandem-gpu/tandem/model/internal/idle"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// A Model is a network on a device. It may be used from any goroutine; a [Session] is
-// used by one at a time.
+// A Model is a network on a device. It may be used from any goroutine: calls of Segment run
+// at the same time, each in a session of its own. A [Session] is used by one goroutine at
+// a time.
 type Model struct {
-	dev    pass.Device
 	cfg    Config
 	params held.Params
 
@@ -22,7 +24,12 @@ type Model struct {
 	lstm       pass.Param
 	linear     []pass.Param
 	classifier pass.Param
+
+	idle idle.Pool[*Session] // for Segment
 }
+
+// maxIdle is the number of sessions that are kept for later calls of Segment.
+const maxIdle = 2
 
 // Load brings a network to a device. Tensors have the names of pyannote's checkpoints:
 // sincnet.wav_norm1d; sincnet.conv1d.0.filterbank.low_hz_ and band_hz_ [40][1], or the
@@ -37,7 +44,8 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 		return nil, err
 	}
 	cfg.Linear = slices.Clone(cfg.Linear)
-	m := &Model{dev: dev, cfg: cfg}
+	m := &Model{cfg: cfg}
+	m.idle.Most = maxIdle
 	l := weights.NewLoader(ctx, dev, src)
 	m.waveNorm = l.Load(weights.Norm(l, "sincnet.wav_norm1d", 1, true))
 	m.conv[0] = l.Load(bank(l))
@@ -74,11 +82,18 @@ func (m *Model) Config() Config {
 	return c
 }
 
-// Close gives up the network's weights. Sessions are closed on their own, before or
-// after; they return pass.ErrClosed from now on. Close may be called again, and on nil.
+// Segment takes any number of windows of up to 10 s, in a session of its own; see
+// [Session.Segment].
+func (m *Model) Segment(ctx context.Context, windows ...[]float32) ([][]float32, error) {
+	return idle.Use(ctx, &m.idle, m.open, func(s *Session) ([][]float32, error) { return s.Segment(ctx, windows...) })
+}
+
+// Close gives up the network's weights and the sessions of Segment. Other sessions are
+// closed on their own, before or after; they return pass.ErrClosed from now on. Close may
+// be called again, and on nil.
 func (m *Model) Close() error {
 	if m == nil {
 		return nil
 	}
-	return m.params.Close()
+	return errors.Join(m.params.Close(), m.idle.Close())
 }

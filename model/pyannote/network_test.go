@@ -58,7 +58,7 @@ func open(t *testing.T, dev pass.Device, cfg SessionConfig) *Session {
 	m, err := Load(t.Context(), dev, random(), small)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	s, err := m.NewSession(cfg)
+	s, err := m.NewSession(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -124,7 +124,7 @@ func TestExpanded(t *testing.T) {
 			m, err := Load(t.Context(), dev, src, small)
 			require.NoError(t, err)
 			defer m.Close()
-			s, err := m.NewSession(SessionConfig{Samples: len(x)})
+			s, err := m.NewSession(t.Context(), SessionConfig{Samples: len(x)})
 			require.NoError(t, err)
 			defer s.Close()
 			y, err := s.Segment(t.Context(), x)
@@ -197,10 +197,10 @@ func TestErrors(t *testing.T) {
 		cfg.Linear[0]++ // the caller's
 		require.Equal(t, small, m.Config())
 		for _, cfg := range []SessionConfig{{Batch: -1}, {Batch: maxBatch + 1}, {Samples: FrameField - 1}, {Samples: maxSamples + 1}} {
-			_, err = m.NewSession(cfg)
+			_, err = m.NewSession(t.Context(), cfg)
 			require.ErrorIs(t, err, pass.ErrInvalid)
 		}
-		s, err := m.NewSession(SessionConfig{Samples: 2000})
+		s, err := m.NewSession(t.Context(), SessionConfig{Samples: 2000})
 		require.NoError(t, err)
 		for _, n := range []int{0, FrameField - 1, 2001} {
 			_, err = s.Segment(t.Context(), noise(2000), noise(n))
@@ -218,12 +218,15 @@ func TestErrors(t *testing.T) {
 		cancel()
 		_, err = s.Segment(ctx, noise(2000))
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = s.Segment(t.Context(), noise(2000))
+		classes, err := s.Segment(t.Context(), noise(2000))
 		require.NoError(t, err, "after a call that was cancelled")
+		ofModel, err := m.Segment(t.Context(), noise(2000))
+		require.NoError(t, err)
+		require.Less(t, goldens.Error(ofModel[0], classes[0]), 1e-5)
 		require.NoError(t, m.Close())
 		_, err = s.Segment(t.Context(), noise(2000))
 		require.ErrorIs(t, err, pass.ErrClosed)
-		_, err = m.NewSession(SessionConfig{})
+		_, err = m.NewSession(t.Context(), SessionConfig{})
 		require.ErrorIs(t, err, pass.ErrClosed)
 		require.NoError(t, s.Close())
 		require.NoError(t, s.Close())
@@ -235,4 +238,20 @@ func TestErrors(t *testing.T) {
 		_, err = closed.Segment(t.Context(), noise(2000))
 		require.ErrorIs(t, err, pass.ErrClosed)
 	})
+}
+
+// Values that were not made by this package's functions are refused, not followed.
+func TestZeroValues(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var m Model
+	var s Session
+	_, newSession := m.NewSession(ctx, SessionConfig{})
+	_, ofModel := m.Segment(ctx)
+	_, segment := s.Segment(ctx)
+	for _, err := range []error{newSession, ofModel, segment} {
+		require.ErrorIs(t, err, pass.ErrInvalid)
+	}
+	require.NoError(t, m.Close())
+	require.NoError(t, s.Close())
 }

@@ -15,6 +15,7 @@ type SessionConfig struct {
 	Batch   int       // windows at a time; 0: 32
 	Samples int       // the most samples of a window; 0: 160000, ten seconds
 	Math    pass.Math // of all recordings
+	Latency pass.Latency
 	// Trace, if not nil, is called with intermediate results, for the windows of a batch
 	// at a time: "sincnet" [windows][frames][60] and "lstm" [windows][frames][2·hidden],
 	// with as many frames as the longest window has; rows beyond a window's own are 0.
@@ -48,10 +49,7 @@ type recording struct {
 }
 
 // NewSession opens a session. Work is compiled when it is first needed.
-func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
-	if err := m.params.Usable(); err != nil {
-		return nil, err
-	}
+func (m *Model) NewSession(ctx context.Context, cfg SessionConfig) (*Session, error) {
 	if cfg.Batch == 0 {
 		cfg.Batch = defaultBatch
 	}
@@ -61,9 +59,9 @@ func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
 	if cfg.Batch < 1 || cfg.Batch > maxBatch || cfg.Samples < FrameField || cfg.Samples > maxSamples {
 		return nil, fmt.Errorf("pyannote: session: want a batch of 1 to %d windows of %d to %d samples, given %d of %d: %w", maxBatch, FrameField, maxSamples, cfg.Batch, cfg.Samples, pass.ErrInvalid)
 	}
-	session, err := m.dev.NewSession(pass.SessionConfig{Label: "pyannote"})
+	session, err := m.params.NewSession(ctx, cfg.Latency)
 	if err != nil {
-		return nil, fmt.Errorf("pyannote: %w", err)
+		return nil, err
 	}
 	return &Session{model: m, cfg: cfg, session: session, sizes: map[int]*recording{}}, nil
 }
@@ -74,7 +72,7 @@ func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
 // others: a shorter one is not filled up. A sample that is NaN or infinite is refused
 // with pass.ErrInvalid. The results are the caller's.
 func (s *Session) Segment(ctx context.Context, all ...[]float32) ([][]float32, error) {
-	if err := s.model.params.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return nil, err
 	}
 	wrong := make([]error, len(all))
@@ -164,9 +162,22 @@ func (s *Session) recording(ctx context.Context, n int) (*recording, error) {
 	return r, nil
 }
 
+// open opens a session that nobody configured.
+func (m *Model) open(ctx context.Context) (*Session, error) {
+	return m.NewSession(ctx, SessionConfig{})
+}
+
+// usable refuses sessions that NewSession did not open, and those of closed models.
+func (s *Session) usable() error {
+	if s.session == nil {
+		return fmt.Errorf("pyannote: session: not opened: %w", pass.ErrInvalid)
+	}
+	return s.model.params.Usable()
+}
+
 // Close frees what the session holds. It may be called again, and on nil.
 func (s *Session) Close() error {
-	if s == nil {
+	if s == nil || s.session == nil {
 		return nil
 	}
 	return s.session.Close()

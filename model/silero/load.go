@@ -48,7 +48,8 @@ const maxIdle = 4
 // pass.ErrInvalid, or is the device's or the source's; nothing is left on the device
 // then. The device must stay open as long as the Model is used.
 func Load(ctx context.Context, dev pass.Device, src weights.Source) (*Model, error) {
-	m := &Model{dev: dev, idle: idle.Pool[*Stream]{Most: maxIdle}}
+	m := &Model{dev: dev}
+	m.idle.Most = maxIdle
 	l := weights.NewLoader(ctx, dev, src)
 	basis, err := weights.Tensor(l, "model.stft.forward_basis_buffer", 2*bins, 1, window)
 	m.stft = l.Load(pass.ConvWeights{Name: "stft", Weight: basis}, err)
@@ -95,7 +96,7 @@ func (m *Model) Close() error {
 
 // usable refuses models that Load did not make, and closed ones.
 func (m *Model) usable() error {
-	if m == nil || m.dev == nil {
+	if m == nil {
 		return fmt.Errorf("silero: model: not loaded: %w", pass.ErrInvalid)
 	}
 	return m.params.Usable()

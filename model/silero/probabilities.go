@@ -15,7 +15,7 @@ func (m *Model) Probabilities(ctx context.Context, samples []float32, progress .
 	if err := m.usable(); err != nil {
 		return nil, err
 	}
-	s, err := m.take(ctx)
+	s, err := m.idle.Take(ctx, m.NewBatchStream)
 	if err != nil {
 		return nil, err
 	}
@@ -44,14 +44,6 @@ func (m *Model) Probabilities(ctx context.Context, samples []float32, progress .
 		report(1)
 	}
 	return append(probabilities, last...), nil
-}
-
-// take returns a stream as new, an idle one if there is one.
-func (m *Model) take(ctx context.Context) (*Stream, error) {
-	if s, ok := m.idle.Take(); ok {
-		return s, nil
-	}
-	return m.NewBatchStream(ctx)
 }
 
 // give leaves a stream for a later call, if it is as new.

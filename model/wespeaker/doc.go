@@ -5,9 +5,7 @@
 //
 //	m, err := wespeaker.Load(ctx, dev, file, wespeaker.ResNet34())
 //	...
-//	s, err := m.NewSession(wespeaker.SessionConfig{})
-//	...
-//	embeddings, err := s.Embed(ctx, wespeaker.Window{Samples: samples, Masks: speakers})
+//	embeddings, err := m.Embed(ctx, wespeaker.Window{Samples: samples, Masks: speakers})
 //
 // Embeddings have 256 elements and any length; what says how alike two are is the cosine
 // of the angle between them.

@@ -103,7 +103,7 @@ func runGolden(t *testing.T, c *goldens.Case, dev pass.Device) goldens.Results {
 			got["trunk"] = trunk
 		}
 	}
-	s, err := m.NewSession(SessionConfig{Batch: config.Batch, Masks: config.Masks, Trace: see})
+	s, err := m.NewSession(t.Context(), SessionConfig{Batch: config.Batch, Masks: config.Masks, Trace: see})
 	require.NoError(t, err)
 	defer s.Close()
 	embeddings, err := s.Embed(t.Context(), all...)

@@ -2,18 +2,20 @@ package wespeaker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tandem-gpu/tandem/model/frontend"
 	"github.com/tandem-gpu/tandem/model/internal/held"
+	"github.com/tandem-gpu/tandem/model/internal/idle"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// A Model is a network on a device. It may be used from any goroutine; a [Session] is
-// used by one at a time.
+// A Model is a network on a device. It may be used from any goroutine: calls of Embed run
+// at the same time, each in a session of its own. A [Session] is used by one goroutine at
+// a time.
 type Model struct {
-	dev    pass.Device
 	cfg    Config
 	params held.Params
 
@@ -21,7 +23,12 @@ type Model struct {
 	stem   pass.Param
 	stages [4][]block
 	linear pass.Param
+
+	idle idle.Pool[*Session] // for Embed
 }
+
+// maxIdle is the number of sessions that are kept for later calls of Embed.
+const maxIdle = 2
 
 // A block is two convolutions, and what the input passes on its way around them.
 type block struct {
@@ -45,7 +52,8 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	m := &Model{dev: dev, cfg: cfg}
+	m := &Model{cfg: cfg}
+	m.idle.Most = maxIdle
 	prefix := "resnet."
 	if src != nil && !weights.Has(src, "resnet.conv1.weight") && weights.Has(src, "conv1.weight") {
 		prefix = ""
@@ -100,11 +108,17 @@ func folded(src weights.Source, conv, norm string, out, in, size int) (pass.Conv
 // Config returns the size of the network.
 func (m *Model) Config() Config { return m.cfg }
 
-// Close gives up the network's weights. Sessions are closed on their own, before or
-// after; they return pass.ErrClosed from now on. Close may be called again, and on nil.
+// Embed takes any number of windows, in a session of its own; see [Session.Embed].
+func (m *Model) Embed(ctx context.Context, windows ...Window) ([][][]float32, error) {
+	return idle.Use(ctx, &m.idle, m.open, func(s *Session) ([][][]float32, error) { return s.Embed(ctx, windows...) })
+}
+
+// Close gives up the network's weights and the sessions of Embed. Other sessions are
+// closed on their own, before or after; they return pass.ErrClosed from now on. Close may
+// be called again, and on nil.
 func (m *Model) Close() error {
 	if m == nil {
 		return nil
 	}
-	return m.params.Close()
+	return errors.Join(m.params.Close(), m.idle.Close())
 }

@@ -59,7 +59,7 @@ func open(t *testing.T, dev pass.Device, c Config, cfg SessionConfig) *Session {
 	m, err := Load(t.Context(), dev, random(c), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	s, err := m.NewSession(cfg)
+	s, err := m.NewSession(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -230,10 +230,10 @@ func TestErrors(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, small, m.Config())
 		for _, cfg := range []SessionConfig{{Batch: -1}, {Batch: maxBatch + 1}, {Masks: -1}, {Masks: maxMasks + 1}} {
-			_, err = m.NewSession(cfg)
+			_, err = m.NewSession(t.Context(), cfg)
 			require.ErrorIs(t, err, pass.ErrInvalid)
 		}
-		s, err := m.NewSession(SessionConfig{Masks: 2})
+		s, err := m.NewSession(t.Context(), SessionConfig{Masks: 2})
 		require.NoError(t, err)
 		x, nan := noise(1000), float32(math.NaN())
 		for want, w := range map[string]Window{
@@ -263,12 +263,15 @@ func TestErrors(t *testing.T) {
 		cancel()
 		_, err = s.Embed(ctx, Window{Samples: x})
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = s.Embed(t.Context(), Window{Samples: x})
+		embeddings, err := s.Embed(t.Context(), Window{Samples: x})
 		require.NoError(t, err, "after a call that was cancelled")
+		ofModel, err := m.Embed(t.Context(), Window{Samples: x})
+		require.NoError(t, err)
+		require.Less(t, goldens.Error(ofModel[0][0], embeddings[0][0]), 1e-5)
 		require.NoError(t, m.Close())
 		_, err = s.Embed(t.Context(), Window{Samples: x})
 		require.ErrorIs(t, err, pass.ErrClosed)
-		_, err = m.NewSession(SessionConfig{})
+		_, err = m.NewSession(t.Context(), SessionConfig{})
 		require.ErrorIs(t, err, pass.ErrClosed)
 		require.NoError(t, s.Close())
 		require.NoError(t, s.Close())
@@ -282,4 +285,20 @@ func TestErrors(t *testing.T) {
 		_, err = closed.Embed(t.Context(), Window{Samples: x})
 		require.ErrorIs(t, err, pass.ErrClosed)
 	})
+}
+
+// Values that were not made by this package's functions are refused, not followed.
+func TestZeroValues(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var m Model
+	var s Session
+	_, newSession := m.NewSession(ctx, SessionConfig{})
+	_, ofModel := m.Embed(ctx)
+	_, embed := s.Embed(ctx)
+	for _, err := range []error{newSession, ofModel, embed} {
+		require.ErrorIs(t, err, pass.ErrInvalid)
+	}
+	require.NoError(t, m.Close())
+	require.NoError(t, s.Close())
 }

@@ -13,9 +13,10 @@ import (
 
 // A SessionConfig configures a session. The zero value is good.
 type SessionConfig struct {
-	Batch int       // windows at a time; 0: 8
-	Masks int       // the most masks of a window; 0: 3
-	Math  pass.Math // of all recordings
+	Batch   int       // windows at a time; 0: 8
+	Masks   int       // the most masks of a window; 0: 3
+	Math    pass.Math // of all recordings
+	Latency pass.Latency
 	// Trace, if not nil, is called with intermediate results, for the windows of a batch
 	// at a time: "stem", "layer1", "layer2", "layer3" and "layer4", images
 	// [windows][lines][columns][channels].
@@ -58,10 +59,7 @@ type recording struct {
 }
 
 // NewSession opens a session. Work is compiled when it is first needed.
-func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
-	if err := m.params.Usable(); err != nil {
-		return nil, err
-	}
+func (m *Model) NewSession(ctx context.Context, cfg SessionConfig) (*Session, error) {
 	if cfg.Batch == 0 {
 		cfg.Batch = defaultBatch
 	}
@@ -71,9 +69,9 @@ func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
 	if cfg.Batch < 1 || cfg.Batch > maxBatch || cfg.Masks < 1 || cfg.Masks > maxMasks {
 		return nil, fmt.Errorf("wespeaker: session: want a batch of 1 to %d windows and 1 to %d masks, given %d and %d: %w", maxBatch, maxMasks, cfg.Batch, cfg.Masks, pass.ErrInvalid)
 	}
-	session, err := m.dev.NewSession(pass.SessionConfig{Label: "wespeaker"})
+	session, err := m.params.NewSession(ctx, cfg.Latency)
 	if err != nil {
-		return nil, fmt.Errorf("wespeaker: %w", err)
+		return nil, err
 	}
 	return &Session{model: m, cfg: cfg, session: session}, nil
 }
@@ -82,7 +80,7 @@ func (m *Model) NewSession(cfg SessionConfig) (*Session, error) {
 // [masks][width]. Windows of the same length that follow each other are taken together. A
 // mask of zeros gives an embedding that says nothing. The results are the caller's.
 func (s *Session) Embed(ctx context.Context, all ...Window) ([][][]float32, error) {
-	if err := s.model.params.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return nil, err
 	}
 	sizes := make([]size, len(all))
@@ -200,9 +198,22 @@ func (s *Session) recording(ctx context.Context, k size) (*recording, error) {
 	return r, nil
 }
 
+// open opens a session that nobody configured.
+func (m *Model) open(ctx context.Context) (*Session, error) {
+	return m.NewSession(ctx, SessionConfig{})
+}
+
+// usable refuses sessions that NewSession did not open, and those of closed models.
+func (s *Session) usable() error {
+	if s.session == nil {
+		return fmt.Errorf("wespeaker: session: not opened: %w", pass.ErrInvalid)
+	}
+	return s.model.params.Usable()
+}
+
 // Close frees what the session holds. It may be called again, and on nil.
 func (s *Session) Close() error {
-	if s == nil {
+	if s == nil || s.session == nil {
 		return nil
 	}
 	var errs []error

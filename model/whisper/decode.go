@@ -46,6 +46,9 @@ type Options struct {
 	Language  string
 	Translate bool // to English; not with English models
 	MaxTokens int  // of a window; 0: half as many as there are text positions
+	// Progress, if not nil, is called by Transcribe after each window, with the share of the
+	// audio that is done, up to 1.
+	Progress func(done float64)
 	// Prompt, if not nil, stands before the text in place of what the fields above say. It
 	// may hold text of before, between the tokens for that.
 	Prompt []int
@@ -90,7 +93,7 @@ func (s *Session) Decode(ctx context.Context, opt Options) ([]Decoded, error) {
 }
 
 func (s *Session) decode(ctx context.Context, opt Options) ([]Decoded, error) {
-	if err := s.model.params.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return nil, err
 	}
 	c := s.model.cfg
@@ -309,7 +312,7 @@ func (m *Model) text(ids []int) string {
 // same number, as there are encoded windows. It returns for each the rows after the last
 // norm, [ids][width], and the logits, [ids][classes]: row i is what follows id i.
 func (s *Session) Logits(ctx context.Context, ids [][]int) (hidden, logits [][]float32, err error) {
-	if err := s.model.params.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return nil, nil, err
 	}
 	if s.encoded == 0 || len(ids) != s.encoded {

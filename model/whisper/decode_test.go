@@ -177,8 +177,10 @@ func TestWrongCalls(t *testing.T) {
 		_, _, err = s.Logits(ctx, ids)
 		require.ErrorIs(t, err, pass.ErrInvalid)
 	}
-	_, err = m.NewSession(ctx, SessionConfig{Batch: maxBatch + 1})
-	require.ErrorIs(t, err, pass.ErrInvalid)
+	for _, batch := range []int{-1, maxBatch + 1} {
+		_, err = m.NewSession(ctx, SessionConfig{Batch: batch})
+		require.ErrorIs(t, err, pass.ErrInvalid)
+	}
 	_, err = m.NewSession(ctx, SessionConfig{Cache: pass.Q8_0})
 	require.ErrorIs(t, err, pass.ErrInvalid)
 	require.Equal(t, 1, dev.Sessions(), "a session that failed stays open")
@@ -197,4 +199,22 @@ func TestWrongCalls(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NoError(t, (*Session)(nil).Close())
 	require.Zero(t, dev.Sessions())
+}
+
+// Values that were not made by this package's functions are refused, not followed.
+func TestZeroValues(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var m Model
+	var s Session
+	_, newSession := m.NewSession(ctx, SessionConfig{})
+	_, ofModel := m.Transcribe(ctx, nil, Options{})
+	_, transcribe := s.Transcribe(ctx, nil, Options{})
+	_, decode := s.Decode(ctx, Options{})
+	_, _, logits := s.Logits(ctx, nil)
+	for _, err := range []error{newSession, ofModel, transcribe, decode, logits, s.Encode(ctx), s.EncodeMel(ctx, nil)} {
+		require.ErrorIs(t, err, pass.ErrInvalid)
+	}
+	require.NoError(t, m.Close())
+	require.NoError(t, s.Close())
 }

@@ -18,7 +18,6 @@ import (
 // Transcribe run at the same time, each in a session of its own. A [Session] is used by
 // one goroutine at a time.
 type Model struct {
-	dev    pass.Device
 	cfg    Config
 	params held.Params
 
@@ -57,7 +56,8 @@ func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) 
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	m := &Model{dev: dev, cfg: cfg, idle: idle.Pool[*Session]{Most: maxIdle}}
+	m := &Model{cfg: cfg}
+	m.idle.Most = maxIdle
 	if src != nil {
 		src = weights.RenamedIf(src, transcribecpp.Layouts(sttName)...)
 	}

@@ -13,9 +13,10 @@ import (
 
 // A SessionConfig configures a session. The zero value is good.
 type SessionConfig struct {
-	Batch int        // windows at a time; 0: 1
-	Math  pass.Math  // of all recordings
-	Cache pass.DType // of keys and values, pass.F32 or pass.F16; 0: F32
+	Batch   int        // windows at a time; 0: 1
+	Cache   pass.DType // of keys and values, pass.F32 or pass.F16; 0: F32
+	Math    pass.Math  // of all recordings
+	Latency pass.Latency
 	// Trace, if not nil, is called with intermediate results of each Encode, in order:
 	// "mel" [batch][frames][mels], unless features were given; "after_conv",
 	// "after_layer_0", … and "encoder", [batch][positions][width].
@@ -50,16 +51,15 @@ type encodeRecording struct {
 // NewSession opens a session. All its state is allocated now; work is compiled when it
 // is first needed.
 func (m *Model) NewSession(ctx context.Context, cfg SessionConfig) (*Session, error) {
-	if err := m.params.Usable(); err != nil {
-		return nil, err
+	if cfg.Batch == 0 {
+		cfg.Batch = 1
 	}
-	cfg.Batch = max(cfg.Batch, 1)
-	if cfg.Batch > maxBatch {
-		return nil, fmt.Errorf("whisper: session: want a batch of at most %d, given %d: %w", maxBatch, cfg.Batch, pass.ErrInvalid)
+	if cfg.Batch < 1 || cfg.Batch > maxBatch {
+		return nil, fmt.Errorf("whisper: session: want a batch of 1 to %d windows, given %d: %w", maxBatch, cfg.Batch, pass.ErrInvalid)
 	}
-	session, err := m.dev.NewSession(pass.SessionConfig{Label: "whisper"})
+	session, err := m.params.NewSession(ctx, cfg.Latency)
 	if err != nil {
-		return nil, fmt.Errorf("whisper: %w", err)
+		return nil, err
 	}
 	s := &Session{model: m, cfg: cfg, session: session, masked: noMode}
 	if err := s.alloc(ctx); err != nil {
@@ -109,6 +109,9 @@ func (s *Session) Batch() int { return s.cfg.Batch }
 // Encode takes the samples of some windows, mono at 16 kHz, at most the session's batch
 // and each at most [Config.Samples] long; shorter ones are filled up with zeros.
 func (s *Session) Encode(ctx context.Context, windows ...[]float32) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
 	each := s.model.cfg.Samples()
 	if len(windows) < 1 || len(windows) > s.cfg.Batch {
 		return fmt.Errorf("whisper: encode: want 1 to %d windows, given %d: %w", s.cfg.Batch, len(windows), pass.ErrInvalid)
@@ -133,6 +136,9 @@ func (s *Session) Encode(ctx context.Context, windows ...[]float32) error {
 // [batch][frames][mels] with twice as many frames as there are audio positions, in place
 // of samples.
 func (s *Session) EncodeMel(ctx context.Context, mel []float32) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
 	if want := s.cfg.Batch * 2 * s.model.cfg.AudioPositions * s.model.cfg.Mels; len(mel) != want {
 		return fmt.Errorf("whisper: encode: want %d features, given %d: %w", want, len(mel), pass.ErrInvalid)
 	}
@@ -140,9 +146,6 @@ func (s *Session) EncodeMel(ctx context.Context, mel []float32) error {
 }
 
 func (s *Session) run(ctx context.Context, kind int, in []float32, windows int) error {
-	if err := s.model.params.Usable(); err != nil {
-		return err
-	}
 	s.encoded = 0
 	r, err := s.encoder(ctx, kind)
 	if err != nil {
@@ -192,9 +195,22 @@ func (s *Session) encoder(ctx context.Context, kind int) (*encodeRecording, erro
 	return r, nil
 }
 
+// open opens a session that nobody configured.
+func (m *Model) open(ctx context.Context) (*Session, error) {
+	return m.NewSession(ctx, SessionConfig{})
+}
+
+// usable refuses sessions that NewSession did not open, and those of closed models.
+func (s *Session) usable() error {
+	if s.session == nil {
+		return fmt.Errorf("whisper: session: not opened: %w", pass.ErrInvalid)
+	}
+	return s.model.params.Usable()
+}
+
 // Close frees what the session holds. It may be called again, and on nil.
 func (s *Session) Close() error {
-	if s == nil {
+	if s == nil || s.session == nil {
 		return nil
 	}
 	return s.session.Close()

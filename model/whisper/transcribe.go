@@ -2,10 +2,11 @@ package whisper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tandem-gpu/tandem/model/internal/idle"
 )
 
 // A Result is the text of audio.
@@ -18,7 +19,7 @@ type Result struct {
 // A Window is a part of audio of up to 30 s.
 type Window struct {
 	Decoded
-	First int  // sample
+	Start int  // its first sample
 	Quiet bool // no speech, by the rule of the authors' decoder: its text does not count
 }
 
@@ -31,20 +32,7 @@ const (
 // Transcribe transcribes audio of any length, mono at 16 kHz, in a session of its own
 // with one window at a time; see [Session.Transcribe].
 func (m *Model) Transcribe(ctx context.Context, samples []float32, opt Options) (Result, error) {
-	s, err := m.take(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	r, err := s.Transcribe(ctx, samples, opt)
-	return r, errors.Join(err, m.idle.Give(s))
-}
-
-// take returns a session that was used before, or a new one.
-func (m *Model) take(ctx context.Context) (*Session, error) {
-	if s, ok := m.idle.Take(); ok {
-		return s, nil
-	}
-	return m.NewSession(ctx, SessionConfig{})
+	return idle.Use(ctx, &m.idle, m.open, func(s *Session) (Result, error) { return s.Transcribe(ctx, samples, opt) })
 }
 
 // Transcribe transcribes audio of any length, mono at 16 kHz, in windows of 30 s one after
@@ -52,7 +40,7 @@ func (m *Model) take(ctx context.Context) (*Session, error) {
 // where the last complete segment of the one before ended, so that there is one at a time.
 // Each window is decoded for itself. Audio without samples has no windows.
 func (s *Session) Transcribe(ctx context.Context, samples []float32, opt Options) (Result, error) {
-	if err := s.model.params.Usable(); err != nil {
+	if err := s.usable(); err != nil {
 		return Result{}, err
 	}
 	each, batch := s.model.cfg.Samples(), s.cfg.Batch
@@ -62,25 +50,28 @@ func (s *Session) Transcribe(ctx context.Context, samples []float32, opt Options
 	var r Result
 	for at := 0; at < len(samples); {
 		var windows [][]float32
-		var firsts []int
+		var starts []int
 		for ; len(windows) < batch && at < len(samples); at += each {
 			windows = append(windows, samples[at:min(at+each, len(samples))])
-			firsts = append(firsts, at)
+			starts = append(starts, at)
 		}
 		if err := s.Encode(ctx, windows...); err != nil {
-			return Result{}, fmt.Errorf("window at sample %d: %w", firsts[0], err)
+			return Result{}, fmt.Errorf("window at sample %d: %w", starts[0], err)
 		}
 		decoded, err := s.Decode(ctx, opt)
 		if err != nil {
-			return Result{}, fmt.Errorf("window at sample %d: %w", firsts[0], err)
+			return Result{}, fmt.Errorf("window at sample %d: %w", starts[0], err)
 		}
 		for i, d := range decoded {
-			w := Window{Decoded: d, First: firsts[i]}
+			w := Window{Decoded: d, Start: starts[i]}
 			w.Quiet = opt.Mode != Raw && d.NoSpeech > quietAbove && len(d.IDs) > 0 && d.SumLogProb()/float64(len(d.IDs)) < quietBelow
 			used := r.add(w, s.model.cfg, len(windows[i]))
 			if opt.Mode == Timestamps {
-				at = firsts[i] + used
+				at = starts[i] + used
 			}
+		}
+		if opt.Progress != nil {
+			opt.Progress(min(float64(at)/float64(len(samples)), 1))
 		}
 	}
 	r.Text = strings.TrimSpace(r.Text)
@@ -101,7 +92,7 @@ func (r *Result) add(w Window, c Config, samples int) int {
 			end = time.Duration(samples) * time.Second / SampleRate
 		}
 		text = ""
-		from := time.Duration(w.First) * time.Second / SampleRate
+		from := time.Duration(w.Start) * time.Second / SampleRate
 		for _, s := range w.Segments {
 			if s.Start >= end {
 				break // it is decoded again with the next window

@@ -31,12 +31,18 @@ func TestTranscribe(t *testing.T) {
 		each := cfg.Samples()
 		audio := noise(9, 4*each+123)
 		opt := Options{Language: "en"}
-		one, err := m.Transcribe(t.Context(), audio, opt)
+		var progress []float64
+		told := opt
+		told.Progress = func(done float64) { progress = append(progress, done) }
+		one, err := m.Transcribe(t.Context(), audio, told)
 		require.NoError(t, err)
+		require.Len(t, progress, 5)
+		require.IsIncreasing(t, progress)
+		require.EqualValues(t, 1, progress[4])
 		require.Len(t, one.Windows, 5)
 		var texts []string
 		for i, w := range one.Windows {
-			require.Equal(t, i*each, w.First)
+			require.Equal(t, i*each, w.Start)
 			if text := strings.TrimSpace(w.Text); text != "" {
 				texts = append(texts, text)
 			}
@@ -62,7 +68,7 @@ func TestTranscribe(t *testing.T) {
 		s := open(t, m, SessionConfig{})
 		at := 0
 		for _, w := range timed.Windows {
-			require.Equal(t, at, w.First)
+			require.Equal(t, at, w.Start)
 			require.NoError(t, s.Encode(t.Context(), audio[at:min(at+each, len(audio))]))
 			d, err := s.Decode(t.Context(), opt)
 			require.NoError(t, err)

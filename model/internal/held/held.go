@@ -3,6 +3,7 @@
 package held
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 
@@ -29,12 +30,31 @@ func (p *Params) Take(network string, dev pass.Device, l *weights.Loader) error 
 	return nil
 }
 
-// Usable returns an error that wraps pass.ErrClosed after Close.
+// Usable returns an error that wraps pass.ErrClosed after Close, and pass.ErrInvalid if
+// nothing was taken.
 func (p *Params) Usable() error {
+	if p.dev == nil {
+		return fmt.Errorf("model: not loaded: %w", pass.ErrInvalid)
+	}
 	if p.closed.Load() {
 		return fmt.Errorf("%s: model: %w", p.network, pass.ErrClosed)
 	}
 	return nil
+}
+
+// NewSession opens a session that uses the params on their device.
+func (p *Params) NewSession(ctx context.Context, latency pass.Latency) (pass.Session, error) {
+	if err := p.Usable(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: session: %w", p.network, err)
+	}
+	s, err := p.dev.NewSession(pass.SessionConfig{Label: p.network, Latency: latency})
+	if err != nil {
+		return nil, fmt.Errorf("%s: session: %w", p.network, err)
+	}
+	return s, nil
 }
 
 // Close gives the params up. It does nothing when it is called again.

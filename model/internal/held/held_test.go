@@ -1,6 +1,7 @@
 package held
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -27,15 +28,26 @@ func TestParams(t *testing.T) {
 		l.Load(pass.RopeWeights{Name: "turns", Positions: 4, Rot: 4, Base: 10000}, nil)
 		return l
 	}
-	var p Params
+	var p, none Params
+	require.ErrorIs(t, none.Usable(), pass.ErrInvalid)
+	require.NoError(t, none.Close())
 	require.NoError(t, p.Take("net", dev, loader()))
 	require.NoError(t, p.Usable())
 	require.Len(t, p.params, 1)
+	session, err := p.NewSession(t.Context(), pass.Interactive)
+	require.NoError(t, err)
+	require.NoError(t, session.Close())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = p.NewSession(ended, pass.Batch)
+	require.ErrorIs(t, err, context.Canceled)
 	for range 2 {
 		require.NoError(t, p.Close())
 		err := p.Usable()
 		require.ErrorIs(t, err, pass.ErrClosed)
 		require.EqualError(t, err, "net: model: closed")
+		_, err = p.NewSession(t.Context(), pass.Batch)
+		require.ErrorIs(t, err, pass.ErrClosed)
 	}
 	require.ErrorIs(t, dev.Unload(p.params[0]), pass.ErrClosed, "they are given up")
 

@@ -3,6 +3,7 @@
 package idle
 
 import (
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -17,8 +18,27 @@ type Pool[S io.Closer] struct {
 	closed bool
 }
 
-// Take returns the session that was given last, if there is one, which is the caller's then.
-func (p *Pool[S]) Take() (s S, ok bool) {
+// Use calls f with a session of its own, which is opened if none is idle, and left to the
+// pool afterwards.
+func Use[S io.Closer, R any](ctx context.Context, p *Pool[S], open func(context.Context) (S, error), f func(S) (R, error)) (R, error) {
+	s, err := p.Take(ctx, open)
+	if err != nil {
+		var none R
+		return none, err
+	}
+	r, err := f(s)
+	return r, errors.Join(err, p.Give(s))
+}
+
+// Take returns the session that was given last, or else opens one. It is the caller's.
+func (p *Pool[S]) Take(ctx context.Context, open func(context.Context) (S, error)) (S, error) {
+	if s, ok := p.last(); ok {
+		return s, nil
+	}
+	return open(ctx)
+}
+
+func (p *Pool[S]) last() (s S, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(p.kept)

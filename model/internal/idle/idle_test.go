@@ -1,12 +1,16 @@
 package idle
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+var none = errors.New("none")
 
 type session struct {
 	closed int
@@ -20,8 +24,9 @@ func (s *session) Close() error {
 
 func TestPool(t *testing.T) {
 	p := Pool[*session]{Most: 2}
-	_, ok := p.Take()
-	require.False(t, ok)
+	open := func(context.Context) (*session, error) { return nil, none }
+	_, err := p.Take(t.Context(), open)
+	require.ErrorIs(t, err, none)
 	failing := errors.New("lost")
 	a, b, c := &session{}, &session{err: failing}, &session{err: errors.New("one too many")}
 	require.NoError(t, p.Give(a))
@@ -29,35 +34,36 @@ func TestPool(t *testing.T) {
 	require.ErrorIs(t, p.Give(c), c.err)
 	require.Equal(t, []int{0, 0, 1}, []int{a.closed, b.closed, c.closed})
 
-	s, ok := p.Take()
-	require.True(t, ok)
+	s, err := p.Take(t.Context(), open)
+	require.NoError(t, err)
 	require.Same(t, b, s)
 	require.NoError(t, p.Close())
 	require.Equal(t, 1, a.closed)
 	require.ErrorIs(t, p.Give(s), failing, "given after the pool was closed")
 	require.Equal(t, 1, b.closed)
-	_, ok = p.Take()
-	require.False(t, ok)
+	_, err = p.Take(t.Context(), open)
+	require.ErrorIs(t, err, none)
 	require.NoError(t, p.Close())
 	require.Equal(t, 1, a.closed)
 }
 
 func TestPoolFromManyGoroutines(t *testing.T) {
-	p := Pool[*session]{Most: 3}
 	var all sync.Map
+	p := Pool[*session]{Most: 3}
+	open := func(context.Context) (*session, error) {
+		s := &session{}
+		all.Store(s, true)
+		return s, nil
+	}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
 			for range 200 {
-				s, ok := p.Take()
-				if !ok {
-					s = &session{}
-					all.Store(s, true)
-				}
-				require.Zero(t, s.closed)
-				p.Give(s)
+				closed, err := Use(t.Context(), &p, open, func(s *session) (int, error) { return s.closed, nil })
+				assert.NoError(t, err)
+				assert.Zero(t, closed)
 			}
 		}()
 	}
@@ -67,4 +73,29 @@ func TestPoolFromManyGoroutines(t *testing.T) {
 		require.Equal(t, 1, s.(*session).closed)
 		return true
 	})
+}
+
+func TestUse(t *testing.T) {
+	opened, failing := 0, errors.New("failed")
+	p := Pool[*session]{Most: 1}
+	open := func(context.Context) (*session, error) {
+		if opened++; opened > 1 {
+			return nil, failing
+		}
+		return &session{}, nil
+	}
+	n, err := Use(t.Context(), &p, open, func(*session) (int, error) { return 3, nil })
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	// A session is used again, also after an error; within, there is none.
+	_, err = Use(t.Context(), &p, open, func(*session) (int, error) {
+		_, inner := Use(t.Context(), &p, open, func(*session) (int, error) { return 0, nil })
+		require.ErrorIs(t, inner, failing)
+		return 0, none
+	})
+	require.ErrorIs(t, err, none)
+	require.Equal(t, 2, opened)
+	n, err = Use(t.Context(), &p, open, func(s *session) (int, error) { return s.closed, nil })
+	require.NoError(t, err)
+	require.Zero(t, n)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/tandem-gpu/tandem/model/ctc"
 	"github.com/tandem-gpu/tandem/model/frontend"
 	"github.com/tandem-gpu/tandem/model/internal/undertest"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/model/weights"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -41,7 +43,10 @@ func (b *bins) Encode(p pass.Pass, in *conformer.Batch, x pass.View) pass.View {
 // hearsTones returns a network whose tokens are tones, each that of a mel bin.
 func hearsTones(t *testing.T, dev pass.Device, of ...int) Network {
 	w := frontend.GigaAM()
-	net := Network{Device: dev, Encoder: &bins{w.Mels}, FrameSamples: 640}
+	net := Network{
+		Device: dev, Encoder: &bins{w.Mels}, FrameSamples: 640,
+		Vocabulary: vocabulary.New(vocabulary.SentencePiece, "▁low", "▁mid", "▁high", "▁top"),
+	}
 	classes := len(of) + 1
 	weight, bias := make([]float32, classes*w.Mels), make([]float32, classes)
 	for i, bin := range of {
@@ -94,18 +99,14 @@ func tones(r *rand.Rand, count int, of []int) (samples []float32, ids []int) {
 
 // What is heard does not depend on windows, batches and what fills them up, and is what
 // is played.
-func TestRecognise(t *testing.T) {
+func TestTranscribe(t *testing.T) {
 	undertest.Each(t, func(t *testing.T, dev pass.Device) {
 		of := []int{20, 30, 40, 50}
 		net := hearsTones(t, dev, of...)
-		var progress []int
-		r, err := New(t.Context(), net, Config{
-			Window: 4 * time.Second, Overlap: time.Second, Batch: 3,
-			Progress: func(done, all int) { progress = append(progress, all-done) },
-		})
+		s, err := NewSession(t.Context(), net, SessionConfig{Window: 4 * time.Second, Overlap: time.Second, Batch: 3})
 		require.NoError(t, err)
-		defer func() { require.NoError(t, r.Close()) }()
-		require.Equal(t, 40*time.Millisecond, r.FrameDuration())
+		defer func() { require.NoError(t, s.Close()) }()
+		require.Equal(t, 40*time.Millisecond, s.FrameDuration())
 		random := rand.New(rand.NewPCG(1, 2))
 		var clips [][]float32
 		var want [][]int
@@ -114,29 +115,35 @@ func TestRecognise(t *testing.T) {
 			clips, want = append(clips, samples), append(want, ids)
 		}
 		clips, want = append(clips, make([]float32, 100)), append(want, []int{}) // not one frame
-		all, err := r.RecogniseAll(t.Context(), clips...)
+		var progress []float64
+		all, err := s.TranscribeAll(t.Context(), clips, Options{Progress: func(done float64) { progress = append(progress, done) }})
 		require.NoError(t, err)
 		require.Greater(t, len(progress), 5)
-		require.IsDecreasing(t, progress)
-		require.Zero(t, progress[len(progress)-1])
-		for i, tokens := range all {
-			require.Equal(t, append([]int{}, want[i]...), IDs(tokens), "clip %d", i)
-			for j, token := range tokens {
+		require.IsIncreasing(t, progress)
+		require.EqualValues(t, 1, progress[len(progress)-1])
+		for i, r := range all {
+			require.Equal(t, append([]int{}, want[i]...), r.IDs(), "clip %d", i)
+			words := strings.Fields(r.Text)
+			require.Len(t, words, len(want[i]))
+			for j, id := range want[i] {
+				require.Equal(t, []string{"low", "mid", "high", "top"}[id], words[j])
+			}
+			for j, token := range r.Tokens {
 				require.InDelta(t, 5, token.Frames, 1)
 				require.Greater(t, rms(clips[i][token.Frame*640:][:640]), 0.1, "clip %d: token %d: no tone at frame %d", i, j, token.Frame)
 			}
-			alone, err := r.Recognise(t.Context(), clips[i])
+			alone, err := s.Transcribe(t.Context(), clips[i], Options{})
 			require.NoError(t, err)
-			require.Equal(t, tokens, alone, "clip %d", i)
+			require.Equal(t, r, alone, "clip %d", i)
 		}
-		require.LessOrEqual(t, len(r.recs), 2*len(shares))
-		before := len(r.recs)
+		require.LessOrEqual(t, len(s.recs), 2*len(shares))
+		before := len(s.recs)
 		for n := range 9 {
 			samples := clips[6][:1+n*n*SampleRate/16]
-			_, err := r.Recognise(t.Context(), samples)
+			_, err := s.Transcribe(t.Context(), samples, Options{})
 			require.NoError(t, err)
 		}
-		require.LessOrEqual(t, len(r.recs), len(shares)+before)
+		require.LessOrEqual(t, len(s.recs), len(shares)+before)
 	})
 }
 
@@ -148,30 +155,39 @@ func rms(x []float32) float64 {
 	return math.Sqrt(s / float64(len(x)))
 }
 
-func TestRecogniseRefuses(t *testing.T) {
+func TestTranscribeRefuses(t *testing.T) {
 	undertest.Each(t, func(t *testing.T, dev pass.Device) {
 		net := hearsTones(t, dev, 20)
 		bad := net
 		bad.FrontEnd = pass.Param{}
-		_, err := New(t.Context(), bad, Config{})
+		_, err := NewSession(t.Context(), bad, SessionConfig{})
 		require.ErrorIs(t, err, pass.ErrInvalid)
-		r, err := New(t.Context(), net, Config{Window: 2 * time.Second})
+		_, err = new(Session).Transcribe(t.Context(), nil, Options{})
+		require.ErrorIs(t, err, pass.ErrInvalid)
+		require.NoError(t, new(Session).Close())
+		s, err := NewSession(t.Context(), net, SessionConfig{Window: 2 * time.Second})
 		require.NoError(t, err)
 		samples := make([]float32, 1000)
 		samples[7] = float32(math.NaN())
-		_, err = r.RecogniseAll(t.Context(), make([]float32, 3), samples)
+		_, err = s.TranscribeAll(t.Context(), [][]float32{make([]float32, 3), samples}, Options{})
 		require.ErrorIs(t, err, pass.ErrInvalid)
 		require.ErrorContains(t, err, "clip 1: sample 7")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = r.Recognise(ctx, make([]float32, 1000))
+		_, err = s.Transcribe(ctx, make([]float32, 1000), Options{})
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = r.Recognise(t.Context(), make([]float32, 1000))
+		_, err = s.Transcribe(t.Context(), make([]float32, 1000), Options{})
 		require.NoError(t, err, "usable again")
-		require.NoError(t, r.Close())
-		require.NoError(t, r.Close())
-		require.NoError(t, (*Recogniser)(nil).Close())
-		_, err = r.Recognise(t.Context(), make([]float32, 1000))
+		s.net.Usable = func() error { return pass.ErrDeviceLost }
+		_, err = s.Transcribe(t.Context(), nil, Options{})
+		require.ErrorIs(t, err, pass.ErrDeviceLost)
+		_, err = NewSession(t.Context(), s.net, SessionConfig{})
+		require.ErrorIs(t, err, pass.ErrDeviceLost)
+		s.net.Usable = nil
+		require.NoError(t, s.Close())
+		require.NoError(t, s.Close())
+		require.NoError(t, (*Session)(nil).Close())
+		_, err = s.Transcribe(t.Context(), make([]float32, 1000), Options{})
 		require.ErrorIs(t, err, pass.ErrClosed)
 	})
 }

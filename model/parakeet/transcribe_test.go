@@ -1,6 +1,7 @@
 package parakeet
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/tandem-gpu/tandem/model/goldens"
 	"github.com/tandem-gpu/tandem/model/internal/undertest"
 	"github.com/tandem-gpu/tandem/model/transducer"
+	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/model/wav"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -36,15 +38,15 @@ func features(t *testing.T, net *Model, samples []float32) []float32 {
 	require.NoError(t, err)
 	values := make([]float32, n)
 	require.NoError(t, run.ReadF32(out, values))
-	return values[:net.Frames(len(samples))*net.cfg.Mels]
+	return values[:encoder{net}.Frames(len(samples))*net.cfg.Mels]
 }
 
-// alone recognises a clip without windows, batches and padding.
+// alone transcribes a clip without windows, batches and padding.
 func alone(t *testing.T, net *Model, samples []float32) (tokens []asr.Token) {
 	t.Helper()
-	mels := net.Frames(len(samples))
+	mels := encoder{net}.Frames(len(samples))
 	out := encode(t, net, features(t, net, samples), mels, []int{mels})
-	frames := net.Stages(mels)[2]
+	frames := encoder{net}.Stages(mels)[2]
 	if net.ctc != nil {
 		var classes []uint32
 		for row := range slices.Chunk(out["logits"], net.cfg.Classes) {
@@ -72,7 +74,7 @@ func alone(t *testing.T, net *Model, samples []float32) (tokens []asr.Token) {
 
 // From samples to tokens: clips of any length, filled up and in batches with others, have
 // the tokens that they have alone; and a window of a long one has those of its own.
-func TestRecognise(t *testing.T) {
+func TestTranscribe(t *testing.T) {
 	speech, _, err := wav.ReadFile("../testdata/audio/jfk.wav")
 	require.NoError(t, err)
 	undertest.Each(t, func(t *testing.T, dev pass.Device) {
@@ -80,33 +82,34 @@ func TestRecognise(t *testing.T) {
 			src, cfg := small(tdt)
 			net, err := Load(t.Context(), dev, src, cfg)
 			require.NoError(t, err)
-			recogniseClips(t, net, speech)
+			transcribeClips(t, net, speech)
 			require.NoError(t, net.Close())
 		}
 	})
 }
 
-func recogniseClips(t *testing.T, net *Model, speech []float32) {
-	r, err := net.NewRecogniser(t.Context(), asr.Config{Window: 3 * time.Second, Overlap: time.Second, Batch: 2})
+func transcribeClips(t *testing.T, net *Model, speech []float32) {
+	s, err := net.NewSession(t.Context(), asr.SessionConfig{Window: 3 * time.Second, Overlap: time.Second, Batch: 2})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, r.Close()) }()
-	require.Equal(t, 80*time.Millisecond, r.FrameDuration())
+	defer func() { require.NoError(t, s.Close()) }()
+	require.Equal(t, 80*time.Millisecond, s.FrameDuration())
 	clips := [][]float32{speech[5000:49000], speech[60000:62000], speech[70000:110000], speech[:0], speech[:100], speech[20000:60160]}
-	all, err := r.RecogniseAll(t.Context(), clips...)
+	all, err := s.TranscribeAll(t.Context(), clips, asr.Options{})
 	require.NoError(t, err)
 	total := 0
 	for i, samples := range clips {
 		if len(samples) < 160 {
-			require.Empty(t, all[i])
+			require.Empty(t, all[i].Tokens)
 			continue
 		}
-		require.Equal(t, alone(t, net, samples), all[i], "clip %d", i)
-		total += len(all[i])
+		require.Equal(t, alone(t, net, samples), all[i].Tokens, "clip %d", i)
+		total += len(all[i].Tokens)
 	}
 	require.Greater(t, total, 20, "a test of something")
 
-	long, err := r.Recognise(t.Context(), speech)
+	whole, err := s.Transcribe(t.Context(), speech, asr.Options{})
 	require.NoError(t, err)
+	long := whole.Tokens
 	first := alone(t, net, speech[:3*asr.SampleRate/1280*1280])
 	for i, token := range first { // the seam is not before 2.25 s
 		if (token.Frame+1)*1280 > 9*asr.SampleRate/4 {
@@ -124,22 +127,33 @@ func TestHybrid(t *testing.T) {
 	src, cfg := small(true)
 	src.linear("ctc_decoder.decoder_layers.0", cfg.Classes, cfg.Blocks.Width, 1)
 	cfg.Channels = 0
+	var words []string
+	for i := range cfg.Classes - 1 {
+		words = append(words, fmt.Sprint("▁w", i))
+	}
+	cfg.Vocabulary = vocabulary.New(vocabulary.SentencePiece, words...)
 	net, err := Load(t.Context(), undertest.Open(t, "cpu"), src, cfg)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, net.Close()) }()
 	require.Equal(t, 12, net.Config().Channels)
-	samples := make([]float32, 16000)
+	samples := make([]float32, 12*1280) // a window of whole frames
 	goldens.Values(samples, "samples", 1, 0.3, 0)
-	var heard [3][]asr.Token
+	var heard [3]asr.Result
 	for i, head := range []asr.Head{asr.BestHead, asr.TransducerHead, asr.CTCHead} {
-		r, err := net.NewRecogniser(t.Context(), asr.Config{Head: head, Window: time.Second})
+		s, err := net.NewSession(t.Context(), asr.SessionConfig{Head: head, Window: time.Second})
 		require.NoError(t, err)
-		heard[i], err = r.Recognise(t.Context(), samples)
+		heard[i], err = s.Transcribe(t.Context(), samples, asr.Options{})
 		require.NoError(t, err)
-		require.NotEmpty(t, heard[i])
-		require.NoError(t, r.Close())
+		require.NotEmpty(t, heard[i].Tokens)
+		require.NoError(t, s.Close())
 	}
 	require.Equal(t, heard[0], heard[1])
+	require.Equal(t, "w3", cfg.Vocabulary.Text([]int{3}))
+	require.Equal(t, cfg.Vocabulary.Text(heard[0].IDs()), heard[0].Text)
+	require.NotEmpty(t, heard[0].Text)
+	alone, err := net.Transcribe(t.Context(), samples, asr.Options{})
+	require.NoError(t, err)
+	require.Equal(t, heard[0], alone)
 	require.NotEqual(t, heard[1], heard[2])
 }
 
@@ -150,17 +164,19 @@ func TestClosed(t *testing.T) {
 	net, err := Load(t.Context(), dev, src, cfg)
 	require.NoError(t, err)
 	require.Positive(t, dev.Held())
-	r, err := net.NewRecogniser(t.Context(), asr.Config{Window: time.Second})
+	s, err := net.NewSession(t.Context(), asr.SessionConfig{Window: time.Second})
 	require.NoError(t, err)
-	_, err = net.NewRecogniser(t.Context(), asr.Config{Head: asr.CTCHead})
+	_, err = net.NewSession(t.Context(), asr.SessionConfig{Head: asr.CTCHead})
 	require.ErrorIs(t, err, pass.ErrInvalid)
 	require.NoError(t, net.Close())
 	require.Zero(t, dev.Held())
-	_, err = net.NewRecogniser(t.Context(), asr.Config{})
+	_, err = net.NewSession(t.Context(), asr.SessionConfig{})
 	require.ErrorIs(t, err, pass.ErrClosed)
-	_, err = r.Recognise(t.Context(), make([]float32, 5000))
-	require.Error(t, err, "the weights are gone before they were recorded")
-	require.NoError(t, r.Close())
+	_, err = s.Transcribe(t.Context(), make([]float32, 5000), asr.Options{})
+	require.ErrorIs(t, err, pass.ErrClosed)
+	_, err = net.Transcribe(t.Context(), make([]float32, 5000), asr.Options{})
+	require.ErrorIs(t, err, pass.ErrClosed)
+	require.NoError(t, s.Close())
 	require.NoError(t, (*Model)(nil).Close())
 }
 
@@ -173,7 +189,7 @@ func TestSlices(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, net.Close()) }()
 		const frames, items = 163, 32
-		require.Less(t, sliceRows/items, net.Stages(frames)[2])
+		require.Less(t, sliceRows/items, encoder{net}.Stages(frames)[2])
 		x := make([]float32, items*frames*80)
 		goldens.Values(x, "x", 5, 1, 0)
 		lengths := slices.Repeat([]int{9}, items)
