@@ -57,7 +57,7 @@ func hearsTones(t *testing.T, dev pass.Device, of ...int) Network {
 		"head.weight": pass.Float32s("head.weight", weight, classes, w.Mels), "head.bias": pass.Float32s("head.bias", bias, classes),
 	})
 	net.FrontEnd = l.Load(w, nil)
-	net.CTC = ctc.Load(l, "head", w.Mels, classes, len(of))
+	net.CTC = ctc.Load(l, "head", ctc.Config{Width: w.Mels, Classes: classes, Blank: len(of)})
 	_, err := l.Params()
 	require.NoError(t, err)
 	return net

@@ -17,13 +17,26 @@ type Head struct {
 	blank int
 }
 
-// Load loads the head of the given name, NAME.weight [classes][width] and NAME.bias; the
-// params and errors are the loader's.
-func Load(l *weights.Loader, name string, width, classes, blank int) *Head {
-	if blank < 0 || blank >= classes {
-		l.Fail(fmt.Errorf("ctc: blank: want one of %d classes, given %d: %w", classes, blank, pass.ErrInvalid))
+// A Config says what a head is.
+type Config struct {
+	Width   int // of the encoder's frames
+	Classes int // with the blank
+	Blank   int // class of frames without a token
+}
+
+// Check returns an error that wraps pass.ErrInvalid unless the blank is one of the classes.
+func (c Config) Check() error {
+	if c.Blank < 0 || c.Blank >= c.Classes {
+		return fmt.Errorf("ctc: blank: want one of %d classes, given %d: %w", c.Classes, c.Blank, pass.ErrInvalid)
 	}
-	h := &Head{blank: blank, w: l.Load(weights.Linear(l, width, weights.Rows(name, classes, true)))}
+	return nil
+}
+
+// Load loads the head of the given name, NAME.weight [Classes][Width] and NAME.bias; the
+// params and errors are the loader's.
+func Load(l *weights.Loader, name string, cfg Config) *Head {
+	l.Fail(cfg.Check())
+	h := &Head{blank: cfg.Blank, w: l.Load(weights.Linear(l, cfg.Width, weights.Rows(name, cfg.Classes, true)))}
 	h.shape, _ = h.w.Shape().(pass.LinearShape)
 	return h
 }

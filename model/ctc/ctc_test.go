@@ -29,7 +29,7 @@ func TestBlankIsAClass(t *testing.T) {
 	t.Parallel()
 	for _, blank := range []int{-1, 3} {
 		l := weights.NewLoader(t.Context(), nil, nil)
-		Load(l, "head", 2, 3, blank)
+		Load(l, "head", Config{Width: 2, Classes: 3, Blank: blank})
 		_, err := l.Params()
 		require.ErrorIs(t, err, pass.ErrInvalid)
 	}

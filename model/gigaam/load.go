@@ -77,7 +77,7 @@ func (m *Model) loadEncoder(l *weights.Loader) {
 func (m *Model) loadHeads(l *weights.Loader) {
 	for _, name := range []string{"head.decoder_layers.0", "head"} {
 		if m.ctc == nil && l.Has(name+".weight") {
-			m.ctc = ctc.Load(l, name, m.cfg.Blocks.Width, m.cfg.Classes, m.cfg.Classes-1)
+			m.ctc = ctc.Load(l, name, ctc.Config{Width: m.cfg.Blocks.Width, Classes: m.cfg.Classes, Blank: m.cfg.Classes - 1})
 		}
 	}
 	names := headNames()

@@ -109,7 +109,7 @@ func (m *Model) loadHeads(l *weights.Loader) {
 	// A hybrid has its CTC head under another name.
 	for _, name := range []string{"ctc_decoder.decoder_layers.0", "decoder.decoder_layers.0"} {
 		if m.ctc == nil && l.Has(name+".weight") {
-			m.ctc = ctc.Load(l, name, m.cfg.Blocks.Width, m.cfg.Classes, m.cfg.Classes-1)
+			m.ctc = ctc.Load(l, name, ctc.Config{Width: m.cfg.Blocks.Width, Classes: m.cfg.Classes, Blank: m.cfg.Classes - 1})
 		}
 	}
 	names := transducer.Names{
