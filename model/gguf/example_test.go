@@ -11,9 +11,9 @@ import (
 
 func Example() {
 	var b bytes.Buffer
-	err := gguf.Write(&b, gguf.Metadata{"general.architecture": "whisper", "whisper.vocab_size": uint32(51864)}, []gguf.Tensor{
+	err := gguf.Write(&b, []gguf.Tensor{
 		gguf.Of(pass.Float32s("enc.conv.0.weight", []float32{1, 2, 3, 4, 5, 6}, 3, 2)),
-	})
+	}, gguf.Metadata{"general.architecture": "whisper", "whisper.vocab_size": uint32(51864)})
 	if err != nil {
 		log.Fatal(err)
 	}

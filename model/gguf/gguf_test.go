@@ -263,7 +263,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(byHand(2))
 	f.Add(byHand(3)[:300])
 	var b bytes.Buffer
-	require.NoError(f, Write(&b, everything, tensors()))
+	require.NoError(f, Write(&b, tensors(), everything))
 	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := read(b)
@@ -288,14 +288,14 @@ func FuzzRead(f *testing.F) {
 			all = append(all, Of(p))
 		}
 		var once, twice bytes.Buffer
-		require.NoError(t, Write(&once, m, all))
+		require.NoError(t, Write(&once, all, m))
 		again, err := read(once.Bytes())
 		require.NoError(t, err)
 		for i, a := range all {
 			all[i], err = again.Raw(a.Name)
 			require.NoError(t, err)
 		}
-		require.NoError(t, Write(&twice, again.Metadata(), all))
+		require.NoError(t, Write(&twice, all, again.Metadata()))
 		require.True(t, bytes.Equal(once.Bytes(), twice.Bytes()))
 	})
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// Write writes metadata and tensors as one file of version 3. The same content gives the
+// Write writes tensors and metadata as one file of version 3. The same content gives the
 // same bytes: metadata are sorted by key, tensors stand in the order given. The values
 // must be of the types that [Metadata] names; general.alignment, a uint32, is followed
 // if it is there. The tensors must be of types that can be loaded. Their Data are read
 // once, in pieces.
-func Write(w io.Writer, metadata Metadata, tensors []Tensor) error {
-	if err := write(w, metadata, tensors); err != nil {
+func Write(w io.Writer, tensors []Tensor, metadata Metadata) error {
+	if err := write(w, tensors, metadata); err != nil {
 		return fmt.Errorf("gguf: write: %w", err)
 	}
 	return nil
 }
 
-func write(w io.Writer, metadata Metadata, tensors []Tensor) error {
+func write(w io.Writer, tensors []Tensor, metadata Metadata) error {
 	if w == nil {
 		return fmt.Errorf("want an output, given nil: %w", pass.ErrInvalid)
 	}

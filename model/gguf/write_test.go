@@ -46,8 +46,8 @@ func TestWrite(t *testing.T) {
 			m[alignmentKey] = alignment
 		}
 		var b, again bytes.Buffer
-		require.NoError(t, Write(&b, m, tensors()))
-		require.NoError(t, Write(&again, m, tensors()))
+		require.NoError(t, Write(&b, tensors(), m))
+		require.NoError(t, Write(&again, tensors(), m))
 		require.Equal(t, b.Bytes(), again.Bytes())
 		f, err := read(b.Bytes())
 		require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestWrite(t *testing.T) {
 func TestWriteBytes(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	require.NoError(t, Write(&b, Metadata{"b": int16(-2), "a": []any{[]bool{true}}}, tensors()[:2]))
+	require.NoError(t, Write(&b, tensors()[:2], Metadata{"b": int16(-2), "a": []any{[]bool{true}}}))
 	want := begin(3, 2, 2).text("a").u32(9).u32(9).u64(1).u32(7).u64(1).raw(1).text("b").u32(3).raw(0xfe, 0xff)
 	want = want.tensor("b", 0, 0, 2, 3).tensor("a", 1, 32, 1, 2, 1).pad(32)
 	for _, v := range []float32{1, 2, 3, 4, 5, 6} {
@@ -110,13 +110,13 @@ func TestWriteRefuses(t *testing.T) {
 		"overflow":  {nil, []Tensor{{"a", F32, []int{1 << 60}, some}, {"b", F32, []int{1 << 60}, some}}, pass.ErrInvalid, "no place"},
 		"short":     {nil, []Tensor{{"t", F32, []int{17}, some}}, io.ErrUnexpectedEOF, `tensor "t": byte 64 of 68`},
 	} {
-		err := Write(io.Discard, c.m, c.t)
+		err := Write(io.Discard, c.t, c.m)
 		require.ErrorIs(t, err, c.is, name)
 		require.ErrorContains(t, err, c.says, name)
 	}
 	full := errors.New("full")
 	for n := range 3 {
-		require.ErrorIs(t, Write(&limited{n, full}, nil, tensors()[:2]), full)
+		require.ErrorIs(t, Write(&limited{n, full}, tensors()[:2], nil), full)
 	}
 }
 

@@ -131,7 +131,7 @@ func file(t *testing.T, m gguf.Metadata, src weights.Source, rename func(string)
 		tensors = append(tensors, gguf.Of(w))
 	}
 	var b bytes.Buffer
-	require.NoError(t, gguf.Write(&b, m, tensors))
+	require.NoError(t, gguf.Write(&b, tensors, m))
 	f, err := gguf.New(bytes.NewReader(b.Bytes()), int64(b.Len()))
 	require.NoError(t, err)
 	return f

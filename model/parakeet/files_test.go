@@ -68,7 +68,7 @@ func tensors(t *testing.T, c *goldens.Case, summed bool, rename func(string) str
 func file(t *testing.T, m gguf.Metadata, all []gguf.Tensor) (*gguf.File, []byte) {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, gguf.Write(&b, m, all))
+	require.NoError(t, gguf.Write(&b, all, m))
 	f, err := gguf.New(bytes.NewReader(b.Bytes()), int64(b.Len()))
 	require.NoError(t, err)
 	return f, b.Bytes()

@@ -28,11 +28,11 @@ var (
 // A network that is written for the names of one publisher loads a file that has others.
 func Example() {
 	var b bytes.Buffer
-	err := gguf.Write(&b, nil, []gguf.Tensor{
+	err := gguf.Write(&b, []gguf.Tensor{
 		gguf.Of(pass.Float32s("enc.blocks.0.attn.q.weight", make([]float32, 4*4), 4, 4)),
 		gguf.Of(pass.Float32s("enc.blocks.0.attn.q.bias", make([]float32, 4), 4)),
 		gguf.Of(pass.Float32s("enc.blocks.0.attn.k.weight", make([]float32, 4*4), 4, 4)),
-	})
+	}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func GGUF(t testing.TB, m gguf.Metadata, src Source) []byte {
 		tensors = append(tensors, gguf.Of(x))
 	}
 	var b bytes.Buffer
-	require.NoError(t, gguf.Write(&b, m, tensors))
+	require.NoError(t, gguf.Write(&b, tensors, m))
 	return b.Bytes()
 }
 
