@@ -122,8 +122,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"--device cpu --run (", "--run: error parsing regexp"},
 		{"--device cpu --math sloppy", `--math: want exact or fast, given "sloppy"`},
 		{"--device cpu --time 0s", "--time: want a time above 0, given 0s"},
-		{"--device cpu --threads -1", "--threads: want at least 0, given -1"},
-		{"--device gpu --threads 2", "--threads: want the device cpu"},
+		{"--device 0", `--device: want cuda, gpu, software or cpu, or cuda:N, gpu:N or cpu:N, given "0"`},
 		{"--device cpu --run nothing", `--run: no case matches "nothing"`},
 		{"--list --run nothing", `--run: no case matches "nothing"`},
 		{"--device cpu:0", `--device: want cpu:N with a number of threads of at least 1, given "cpu:0"`},
@@ -142,7 +141,7 @@ func TestMissingDevices(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ args, says string }{
 		{"--device cuda", "^bench: device cuda: .*no device; .+\n$"},
-		{"--device nosuch", "^bench: device nosuch: .+\n$"},
+		{"--device gpu:nosuch", "^bench: device gpu:nosuch: .+\n$"},
 		{"--device cpu --compare cuda", "^bench: device cuda: .*no device; .+\n$"},
 		{"--device cpu --run session --time 1ms --json nosuch/file", "^bench: --json: .+\n$"},
 	} {
@@ -164,17 +163,17 @@ const (
 func TestRun(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "results.json")
-	args := []string{"--device", "cpu", "--threads", "1", "--time", "1ms", "--json", file,
+	args := []string{"--device", "cpu:1", "--time", "1ms", "--json", file,
 		"--run", `^(overhead/(open-|session|record|replay|dispatch|round|read)|matvec/1280x1280/(f32|q8)|silero/stream-1)`}
 	code, stdout, stderr := bench(args...)
 	require.Empty(t, stderr)
 	require.Equal(t, exitGood, code)
 	measured := aTime + aTime + aShare + aCount
 	wanted := []string{
-		`device   cpu: cpu, .+ \(go, go1\.\S+, cpu, 1 thread, [0-9.]+ GiB\)`,
+		`device   cpu:1: cpu, .+ \(go, go1\.\S+, cpu, 1 thread, [0-9.]+ GiB\)`,
 		`go       go1\.\S+ \w+/\w+, \d+ CPUs`,
 		`date     \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S+`,
-		`command  bench --device cpu --threads 1 --time 1ms --json \S+ --run '\^\(overhead/.+'`,
+		`command  bench --device cpu:1 --time 1ms --json \S+ --run '\^\(overhead/.+'`,
 		`math     exact`,
 		``,
 		`name +shape +median +min +spread +runs +TFLOP/s +GB/s +× real`,

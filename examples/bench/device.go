@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/pass"
-	"github.com/tandem-gpu/tandem/pass/cpu"
 )
 
 // A target is a device that is measured.
@@ -25,14 +23,7 @@ type target struct {
 // openTarget opens the device that was named, and no other.
 func openTarget(ctx context.Context, name string, opt options) (*target, error) {
 	t := &target{name: name, math: opt.math, time: opt.time}
-	t.open = func(ctx context.Context) (pass.Device, error) {
-		if threads, ok, err := cpuThreads(name, opt.threads); err != nil {
-			return nil, err
-		} else if ok {
-			return cpu.Open(cpu.Config{Threads: threads})
-		}
-		return device.Open(ctx, name)
-	}
+	t.open = func(ctx context.Context) (pass.Device, error) { return device.Open(ctx, name) }
 	start := time.Now()
 	dev, err := t.open(ctx)
 	if err != nil {
@@ -41,22 +32,6 @@ func openTarget(ctx context.Context, name string, opt options) (*target, error) 
 	t.opened = time.Since(start)
 	t.dev = dev
 	return t, nil
-}
-
-// cpuThreads returns whether a name is "cpu" or "cpu:N", and how many threads it is to
-// have.
-func cpuThreads(name string, otherwise int) (threads int, ok bool, err error) {
-	if name == "cpu" {
-		return otherwise, true, nil
-	}
-	text, ok := strings.CutPrefix(name, "cpu:")
-	if !ok {
-		return 0, false, nil
-	}
-	if threads, err = strconv.Atoi(text); err != nil || threads < 1 {
-		return 0, true, fmt.Errorf("want cpu:N with a number of threads of at least 1, given %q", name)
-	}
-	return threads, true, nil
 }
 
 // about describes the device in a line.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -15,11 +16,9 @@ const usage = `Measures what a device does, and how fast.
 
 usage: bench --device NAME [flags]
 
-  --device NAME    cuda, cuda:N (the GPU with that number, UUID or name), gpu, software (a
-                   GPU API on the CPU), cpu, cpu:N (with N threads), or a GPU adapter by its
-                   number or (a part of) its name, as examples/probe lists them
+  --device NAME    cuda, gpu, software (a GPU API on the CPU), cpu, or one by its name in
+                   the list of examples/probe, such as cuda:0 or gpu:1; cpu:N has N threads
   --compare NAME   measure a second device in turn with the first, and print the ratio
-  --threads N      threads of the device cpu (0, the default: GOMAXPROCS)
   --run REGEXP     only the cases whose name has a match; the largest networks are measured
                    only if it is given
   --list           print the names of the cases, and end
@@ -47,7 +46,6 @@ type options struct {
 	args    []string // as given
 	device  string
 	compare string // empty: nothing
-	threads int
 	run     *regexp.Regexp
 	list    bool
 	time    time.Duration
@@ -62,7 +60,6 @@ func parse(args []string) (options, error) {
 	set.SetOutput(io.Discard)
 	set.StringVar(&opt.device, "device", "", "")
 	set.StringVar(&opt.compare, "compare", "", "")
-	set.IntVar(&opt.threads, "threads", 0, "")
 	pattern := set.String("run", "", "")
 	set.BoolVar(&opt.list, "list", false, "")
 	set.DurationVar(&opt.time, "time", time.Second, "")
@@ -90,15 +87,14 @@ func parse(args []string) (options, error) {
 	switch {
 	case opt.time <= 0:
 		return opt, fmt.Errorf("--time: want a time above 0, given %v", opt.time)
-	case opt.threads < 0:
-		return opt, fmt.Errorf("--threads: want at least 0, given %d", opt.threads)
-	case opt.threads > 0 && opt.device != "cpu" && opt.compare != "cpu" && !opt.list:
-		return opt, errors.New("--threads: want the device cpu")
 	case opt.device == "" && !opt.list:
 		return opt, errors.New("--device: want the name of a device, given none")
 	}
 	for flag, name := range map[string]string{"--device": opt.device, "--compare": opt.compare} {
-		if _, _, err := cpuThreads(name, 0); err != nil {
+		if name == "" {
+			continue
+		}
+		if err := device.Check(name); err != nil {
 			return opt, fmt.Errorf("%s: %w", flag, err)
 		}
 	}

@@ -2,7 +2,7 @@
 // and whole networks.
 //
 //	bench --device gpu
-//	bench --device cpu --threads 1 --run 'silero|gemm/512'
+//	bench --device cpu:1 --run 'silero|gemm/512'
 //
 // A device is named, never guessed, and no other one takes its place. Every op is
 // compared with float64 before it is timed, so that a wrong kernel cannot win. Of whole

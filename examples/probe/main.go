@@ -13,15 +13,17 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 )
 
 const usage = `usage: probe [flags]
 
 Shows every device and backend, what is usable, and why the rest is not.
 
-  --device NAME   open one device and check that it computes: cuda, cuda:N (the GPU with
-                  that number, UUID or name), gpu, software, cpu, or a GPU adapter by its
-                  number in the list or by (a part of) its name
+  --device NAME   open one device and check that it computes: cuda, gpu, software, cpu, or
+                  one by its name in the list, such as cuda:0 or gpu:1; the number may be
+                  a UUID of cuda's and (a part of) a name too
   --json          print JSON; the fields are described in examples/probe/report.go
   --timeout TIME  the longest that opening one device may take (default 30s)
 
@@ -46,7 +48,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("probe", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	device := flags.String("device", "", "")
+	name := flags.String("device", "", "")
 	asJSON := flags.Bool("json", false, "")
 	timeout := flags.Duration("timeout", 30*time.Second, "")
 	err := flags.Parse(args)
@@ -58,14 +60,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case err == nil && *timeout <= 0:
 		err = fmt.Errorf("--timeout: want a time above 0, given %v", *timeout)
+	case err == nil && *name != "":
+		if err = device.Check(*name); err != nil {
+			err = fmt.Errorf("--device: %w", err)
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "probe: %v; see probe --help\n", err)
 		return exitUsage
 	}
 	code := exitOK
-	if *device != "" {
-		result := check(ctx, *device, *timeout)
+	if *name != "" {
+		result := check(ctx, *name, *timeout)
 		if !result.Passed {
 			code = exitFailed
 		}

@@ -224,7 +224,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"--timeout", "0s"}, exitUsage, "", "--timeout: want a time above 0"},
 		{[]string{"--device", "cuda"}, exitFailed, "cuda", ""},
 		{[]string{"--device", "cuda:7"}, exitFailed, "cuda: open", ""},
-		{[]string{"--device", "no such card"}, exitFailed, "failed", ""},
+		{[]string{"--device", "gpu:no such card"}, exitFailed, "failed", ""},
+		{[]string{"--device", "no such card"}, exitUsage, "", "--device: want cuda, gpu, software or cpu"},
 	} {
 		var out, errs strings.Builder
 		require.Equal(t, test.code, run(t.Context(), test.args, &out, &errs), test.args)

@@ -30,8 +30,9 @@ type Report struct {
 
 // A Device is a device that was found, or a backend that has none.
 type Device struct {
+	Device   string    `json:"device,omitempty"`    // its name for --device: "cuda:0"; absent: the backend has no device
 	Backend  string    `json:"backend"`             // "cuda", "gpu", "software" or "cpu", as for --device
-	Adapter  *int      `json:"adapter,omitempty"`   // number of a GPU adapter, as for --device and TANDEM_ADAPTER
+	Adapter  *int      `json:"adapter,omitempty"`   // number of a GPU adapter, as for TANDEM_ADAPTER
 	Name     string    `json:"name,omitempty"`      // as its driver gives it; absent: the backend has no device
 	Kind     string    `json:"kind,omitempty"`      // "discrete", "integrated", "virtual", "unknown", "software" or "cpu"
 	APIs     []string  `json:"apis,omitempty"`      // that reach it, the preferred one first
@@ -53,7 +54,7 @@ type Device struct {
 
 // CUDA is what there is to say about an NVIDIA GPU behind the cuda backend.
 type CUDA struct {
-	Number     int    `json:"number"`            // as for --device cuda:N and TANDEM_CUDA_DEVICE
+	Number     int    `json:"number"`            // as for TANDEM_CUDA_DEVICE
 	UUID       string `json:"uuid"`              // "GPU-…", as nvidia-smi prints it
 	Capability string `json:"capability"`        // "9.0"
 	SMs        int    `json:"multiprocessors"`   // that the driver lets be used
@@ -112,7 +113,7 @@ func collect(ctx context.Context, list []source) *Report {
 }
 
 func (s source) report(ctx context.Context) Device {
-	d := Device{Backend: s.Backend, Name: s.Name, Kind: s.Kind, Driver: s.Driver, Reason: s.Reason}
+	d := Device{Device: device.Name(s.Candidate), Backend: s.Backend, Name: s.Name, Kind: s.Kind, Driver: s.Driver, Reason: s.Reason}
 	if s.API != "" {
 		d.APIs = strings.Fields(s.API)
 	}

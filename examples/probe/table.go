@@ -40,9 +40,9 @@ func (t *text) table(rows [][]string) {
 func writeReport(w io.Writer, r *Report) error {
 	t := &text{w: w}
 	t.printf("tandem %s, %s, %s, cgo %s\n\nDevices\n", r.Version, r.Go, r.Platform, onOff(r.Cgo))
-	rows := [][]string{{"#", "backend", "device", "kind", "api", "driver", "usable"}}
+	rows := [][]string{{"device", "backend", "name", "kind", "api", "driver", "usable"}}
 	for _, d := range r.Devices {
-		rows = append(rows, []string{d.number(), d.Backend, d.Name, d.Kind, strings.Join(d.APIs, " "), d.Driver, yesNo(d.Usable)})
+		rows = append(rows, []string{d.Device, d.Backend, d.Name, d.Kind, strings.Join(d.APIs, " "), d.Driver, yesNo(d.Usable)})
 	}
 	t.table(rows)
 	for _, d := range r.Devices {
@@ -67,21 +67,8 @@ func writeReport(w io.Writer, r *Report) error {
 	return t.err
 }
 
-func (d Device) number() string {
-	switch {
-	case d.CUDA != nil:
-		return strconv.Itoa(d.CUDA.Number)
-	case d.Adapter != nil:
-		return strconv.Itoa(*d.Adapter)
-	}
-	return "-"
-}
-
 func (d Device) title() string {
-	title := d.Backend
-	if n := d.number(); n != "-" {
-		title += " " + n
-	}
+	title := cmp.Or(d.Device, d.Backend)
 	if d.Name != "" {
 		title += ": " + d.Name
 	}

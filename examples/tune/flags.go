@@ -15,8 +15,8 @@ const usage = `Measures the ways to compute on a GPU, and writes what is quickes
 
 usage: tune --device NAME --out FILE [flags]
 
-  --device NAME    cuda (the first usable GPU), or a GPU by its number, its UUID or (a part
-                   of) its name, as examples/probe lists them
+  --device NAME    cuda (the first usable GPU), or one by its name in the list of
+                   examples/probe, such as cuda:0
   --out FILE       the tune file. One that is there, made on this GPU with this driver and
                    these kernels, keeps what is not measured now
   --force          overwrite a file that was made for anything else

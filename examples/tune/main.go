@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/tandem-gpu/tandem/cuda"
 	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -33,7 +32,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	p := program{open: openCUDA, work: workList(), stdout: os.Stdout, stderr: os.Stderr}
+	p := program{open: openDevice, work: workList(), stdout: os.Stdout, stderr: os.Stderr}
 	code := p.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -46,16 +45,13 @@ type program struct {
 	stdout, stderr io.Writer
 }
 
-// openCUDA opens the GPU that --device names. What is measured must not depend on an
+// openDevice opens the device that --device names. What is measured must not depend on an
 // earlier tune file, nor be refused because there is one.
-func openCUDA(ctx context.Context, name string) (pass.Device, error) {
+func openDevice(ctx context.Context, name string) (pass.Device, error) {
 	if err := os.Unsetenv("TANDEM_CUDA_TUNE"); err != nil {
 		return nil, err
 	}
-	if name == "cuda" {
-		name = ""
-	}
-	return cuda.Open(ctx, cuda.Config{Device: name})
+	return device.Open(ctx, name)
 }
 
 // run is the program. It returns the exit code.

@@ -34,7 +34,7 @@ type tuner struct {
 func (p program) tune(ctx context.Context, opt options) (err error) {
 	dev, err := p.open(ctx, opt.device)
 	if err != nil {
-		return fmt.Errorf("device %s: %w", opt.device, err)
+		return fmt.Errorf("device %s: %s", opt.device, device.Reason(err, opt.device))
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
 	// Not before the device is open: that there is none is the first thing to know.

@@ -316,9 +316,9 @@ func TestNoGPU(t *testing.T) {
 	t.Setenv("TANDEM_CUDA_LIBRARY", filepath.Join(t.TempDir(), "none.so"))
 	t.Setenv("TANDEM_CUDA_TUNE", "nosuch.json")
 	var out, errs strings.Builder
-	p := program{open: openCUDA, work: workList(), stdout: &out, stderr: &errs}
+	p := program{open: openDevice, work: workList(), stdout: &out, stderr: &errs}
 	require.Equal(t, exitFailed, p.run(t.Context(), []string{"--device", "cuda"}))
-	require.Regexp(t, `^tune: device cuda: cuda: open: .*none\.so.*no device; .*TANDEM_CUDA_LIBRARY\n$`, errs.String())
+	require.Regexp(t, `^tune: device cuda: open: .*none\.so.*no device; .*TANDEM_CUDA_LIBRARY\n$`, errs.String())
 	_, set := os.LookupEnv("TANDEM_CUDA_TUNE")
 	require.False(t, set, "an earlier tune file would change what is measured")
 }

@@ -81,8 +81,8 @@ func TestBadUse(t *testing.T) {
 	}{
 		{"nosuch.wav", exitFailed, "nosuch.wav: no such file or directory"},
 		{dir, exitFailed, dir + ": is a directory"},
-		{"--device tpu", exitFailed, "device tpu: want auto, cuda, gpu, software, cpu, or one of --list-devices: "},
-		{"--device 99", exitFailed, "device 99: want "},
+		{"--device gpu:nosuch", exitFailed, "device gpu:nosuch: gpu: "},
+		{"--device tpu", exitUsage, "--device: want cuda, gpu, software or cpu"},
 		{"--plot " + dir + "/no/x.png " + one, exitFailed, "/no/x.png: no such file or directory"},
 		{"--plot " + dir + "/dir.png " + one, exitFailed, "is a directory"},
 		{"--plot " + one + " " + one, exitUsage, "want a file name that ends in .png"},

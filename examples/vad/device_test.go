@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem"
+	"github.com/tandem-gpu/tandem/gpu"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/cpu"
 )
@@ -16,19 +18,17 @@ import (
 // machineWith has the given backends only; the others fail.
 func machineWith(failure error, names ...string) machine {
 	return machine{
-		open: func(_ context.Context, wanted ...string) (pass.Device, error) {
-			for _, name := range names {
-				if name == wanted[0] {
-					return cpu.Open(cpu.Config{Threads: 1})
-				}
+		open: func(_ context.Context, name string) (pass.Device, error) {
+			if slices.Contains(names, name) {
+				return cpu.Open(cpu.Config{Threads: 1})
 			}
-			return nil, fmt.Errorf("tandem: no device: %s: %w", wanted[0], failure)
+			return nil, fmt.Errorf("tandem: no device: %s: %w", name, failure)
 		},
 		devices: func(context.Context) []tandem.Candidate {
 			return []tandem.Candidate{
 				{Backend: "cuda", Reason: "no driver"},
-				{Backend: "gpu", Name: "Twin", Reason: "denied"},
-				{Backend: "gpu", Name: "Twin", Kind: "discrete", API: "vulkan", Usable: true},
+				{Backend: "gpu", Name: "Twin", Reason: "denied", Adapter: &gpu.Adapter{Index: 0}},
+				{Backend: "gpu", Name: "Twin", Kind: "discrete", API: "vulkan", Usable: true, Adapter: &gpu.Adapter{Index: 1}},
 				{Backend: "cpu", Name: "Chip", Kind: "cpu", API: "go", Usable: true},
 			}
 		},
@@ -51,10 +51,6 @@ func TestChoose(t *testing.T) {
 		"auto minds wrong settings": {machineWith(wrong, "cpu"), "auto", "", "TANDEM_ADAPTER: invalid"},
 		"a backend":                 {machineWith(absent, "software"), "software", "", ""},
 		"no other backend":          {machineWith(absent, "cpu"), "gpu", "", "device gpu: gone; for a reason: no device"},
-		"index of an unusable one":  {machineWith(absent), "0", "", "device 0: tandem: open gpu Twin: denied: no device"},
-		"index beyond":              {machineWith(absent), "3", "", "device 3: want auto, cuda, gpu, software, cpu, or one of --list-devices: 0 (Twin), 1 (Twin), 2 (Chip)"},
-		"ambiguous name":            {machineWith(absent), "twin", "", "device twin: 2 devices have this name: want an index of --list-devices"},
-		"unknown name":              {machineWith(absent), "Triplet", "", "device Triplet: want auto"},
 	} {
 		dev, about, err := tc.m.openDevice(context.Background(), tc.want)
 		if tc.err != "" {
@@ -74,19 +70,18 @@ func TestListDevices(t *testing.T) {
 	p := program{machine: machineWith(nil), stdout: &stdout}
 	require.NoError(t, p.listDevices(context.Background()))
 	require.Equal(t, ""+
-		"-  cuda  none  not usable: no driver\n"+
-		"0  gpu   Twin  not usable: denied\n"+
-		"1  gpu   Twin  discrete, vulkan\n"+
-		"2  cpu   Chip  cpu, go\n", stdout.String())
+		"-      cuda  none  not usable: no driver\n"+
+		"gpu:0  gpu   Twin  not usable: denied\n"+
+		"gpu:1  gpu   Twin  discrete, vulkan\n"+
+		"cpu    cpu   Chip  cpu, go\n", stdout.String())
 }
 
-// On the machine at hand: the CPU is always there, under its index too, and auto says
-// what it took unless it is told to be quiet.
+// On the machine at hand: the CPU is always there, and auto says what it took unless it is
+// told to be quiet.
 func TestThisMachine(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	list := thisMachine.listed(ctx)
-	for _, want := range []string{"auto", fmt.Sprint(len(list) - 1), list[len(list)-1].Name} {
+	for _, want := range []string{"auto", "cpu", "cpu:1"} {
 		dev, about, err := thisMachine.openDevice(ctx, want)
 		require.NoError(t, err, want)
 		require.NoError(t, dev.Close())

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandem-gpu/tandem/examples/internal/device"
 	"github.com/tandem-gpu/tandem/model/silero"
 )
 
@@ -23,8 +24,8 @@ input. Without a file, a recording that is part of the program is used.
 
 device
   --device NAME      auto (the default: the first that works of cuda, gpu and cpu), cuda,
-                     gpu, software (a GPU API on the CPU), cpu, or a name or index of
-                     --list-devices
+                     gpu, software (a GPU API on the CPU), cpu, or one by its name in
+                     --list-devices, such as cuda:0 or gpu:1; cpu:N has N threads
   --list-devices     list what there is and what there is not, and end
 
 output
@@ -122,6 +123,11 @@ func parse(args []string) (options, error) {
 
 // check looks for values and combinations that make no sense.
 func (o *options) check(given map[string]bool) error {
+	if o.device != "auto" {
+		if err := device.Check(o.device); err != nil {
+			return fmt.Errorf("--device: %w", err)
+		}
+	}
 	if !slices.Contains(formats, o.format) {
 		return fmt.Errorf("--format: want one of %s, given %q", strings.Join(formats, ", "), o.format)
 	}
