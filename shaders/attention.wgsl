@@ -12,13 +12,14 @@ keeps what is written side by side in different banks.
 A row's sums depend on its number and that of the keys, not on its tile: cutting the
 queries, and the choice of Down, change no bit.
 
+The products of a tile are in files of their own: attention_scores.wgsl and
+attention_values.wgsl.
+
 With Partial only the keys from from_key to to_key are looked at, and what is found goes to
 scratch memory, as that of attention_split.wgsl does, for attention_join.wgsl.
 */}}
 {{$rows := mul .Down .RowQuads}}
 {{$columns := mul .Across .KeyQuads}}
-{{$near := mul (add .Across .Down) .KeyQuads}}
-{{$width := mul .Across .Slabs}}
 {{$threads := mul .Across .Down}}
 struct Words {
 	queries: u32,
@@ -78,36 +79,7 @@ struct Words {
 {{template "attention_output" .}}
 {{end}}
 {{if .Relative}}
-{{if .Quads}}
-@group(0) @binding({{.Q2Binding}}) var<storage, read> q2: array<vec4<f32>>;
-@group(0) @binding({{.PositionsBinding}}) var<storage, read> positions: array<vec4<f32>>;
-{{else}}
-@group(0) @binding({{.Q2Binding}}) var<storage, read> q2: array<f32>;
-@group(0) @binding({{.PositionsBinding}}) var<storage, read> positions: array<f32>;
-{{end}}
-
-fn query2(start: u32, quad: u32) -> vec4<f32> {
-	let scale = bitcast<f32>(words.scale);
-	{{if .Quads}}
-	return q2[start / 4u + quad] * scale;
-	{{else}}
-	let at = start + quad * 4u;
-	return vec4<f32>(q2[at], q2[at + 1u], q2[at + 2u], q2[at + 3u]) * scale;
-	{{end}}
-}
-
-// relative returns a quad of a row of the positions, zeros beyond those that are bound.
-fn relative(row: i32, head: u32, quad: u32) -> vec4<f32> {
-	if (row < i32(words.from_position) || row >= i32(words.to_position)) {
-		return vec4<f32>(0.0);
-	}
-	let at = words.positions + u32(row) * words.positions_row + head * words.dim + quad * 4u;
-	{{if .Quads}}
-	return positions[at / 4u];
-	{{else}}
-	return vec4<f32>(positions[at], positions[at + 1u], positions[at + 2u], positions[at + 3u]);
-	{{end}}
-}
+{{template "attention_positions" .}}
 {{end}}
 {{template "lengths" .}}
 {{template "key_numbers" .}}
@@ -173,119 +145,7 @@ fn attention(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
 		{{range $i := seq (mul .RowQuads 4)}}{{range $j := seq $.KeyQuads}}
 		var s{{$i}}_{{$j}} = vec4<f32>(0.0);
 		{{end}}{{end}}
-		for (var chunk = 0u; chunk < words.chunks; chunk++) {
-			workgroupBarrier();
-			if (live) {
-				for (var b = thread; b < {{mul $rows (div .Depth 4)}}u; b += {{$threads}}u) {
-					let quad = b % {{div .Depth 4}}u;
-					let place = b / {{div .Depth 4}}u;
-					let at = chunk * {{div .Depth 4}}u + quad;
-					let row = first_query + row_quad(place) * 4u;
-					var x0 = vec4<f32>(0.0);
-					var x1 = vec4<f32>(0.0);
-					var x2 = vec4<f32>(0.0);
-					var x3 = vec4<f32>(0.0);
-					if (at < quads) {
-						{{range $i := seq 4}}
-						if (row + {{$i}}u < queries) { x{{$i}} = query(q_start + (row + {{$i}}u) * words.q_row, at); }
-						{{end}}
-					}
-					stage(0u, quad, {{$rows}}u, place ^ (quad * {{.RowShuffle}}u), x0, x1, x2, x3);
-					{{if .Relative}}
-					if (at < quads) {
-						{{range $i := seq 4}}
-						if (row + {{$i}}u < queries) { x{{$i}} = query2(q2_start + (row + {{$i}}u) * words.q2_row, at); }
-						{{end}}
-					}
-					stage({{.Q2Place}}u, quad, {{$rows}}u, place ^ (quad * {{.RowShuffle}}u), x0, x1, x2, x3);
-					{{end}}
-				}
-				for (var b = thread; b < {{mul $columns (div .Depth 4)}}u; b += {{$threads}}u) {
-					{{if eq .Source "rows"}}
-					let quad = b % {{div .Depth 4}}u;
-					let place = b / {{div .Depth 4}}u;
-					{{else}}
-					let quad = b / {{$columns}}u;
-					let place = b % {{$columns}}u;
-					{{end}}
-					let at = chunk * {{div .Depth 4}}u + quad;
-					let row = first_key + i32(key_quad(place)) * 4;
-					var x0 = vec4<f32>(0.0);
-					var x1 = vec4<f32>(0.0);
-					var x2 = vec4<f32>(0.0);
-					var x3 = vec4<f32>(0.0);
-					if (at < quads) {
-						{{range $i := seq 4}}
-						if (row + {{$i}} < keys) { x{{$i}} = key(slab, u32(row) + {{$i}}u, at); }
-						{{end}}
-					}
-					stage({{.KeyPlace}}u, quad, {{$columns}}u, place ^ (quad * {{.KeyShuffle}}u), x0, x1, x2, x3);
-				}
-				{{if .Relative}}
-				for (var b = thread; b < {{mul $near (div .Depth 4)}}u; b += {{$threads}}u) {
-					let quad = b % {{div .Depth 4}}u;
-					let place = b / {{div .Depth 4}}u;
-					let at = chunk * {{div .Depth 4}}u + quad;
-					let near_quad = place % {{add .Across .Down}}u * {{.KeyQuads}}u + place / {{add .Across .Down}}u;
-					let row = first_key - i32(first_query) + i32(words.keys) - 1 + i32(near_quad) * 4 - {{mul $rows 4}};
-					var x0 = vec4<f32>(0.0);
-					var x1 = vec4<f32>(0.0);
-					var x2 = vec4<f32>(0.0);
-					var x3 = vec4<f32>(0.0);
-					if (at < quads) {
-						{{range $i := seq 4}}
-						x{{$i}} = relative(row + {{$i}}, head, at);
-						{{end}}
-					}
-					stage({{.RelativePlace}}u, quad, {{$near}}u, place ^ (quad * {{.RelativeShuffle}}u), x0, x1, x2, x3);
-				}
-				{{end}}
-			}
-			workgroupBarrier();
-			if (live) {
-				for (var quad = 0u; quad < {{div .Depth 4}}u; quad++) {
-					{{range $i := seq .RowQuads}}
-					let a{{$i}}_at = quad * {{mul $rows 4}}u + ((down + {{mul $i $.Down}}u) ^ (quad * {{$.RowShuffle}}u));
-					{{end}}
-					{{range $j := seq .KeyQuads}}
-					let b{{$j}}_at = {{$.KeyPlace}}u + quad * {{mul $columns 4}}u + ((across + {{mul $j $.Across}}u) ^ (quad * {{$.KeyShuffle}}u));
-					{{end}}
-					{{if .Relative}}
-					// Quad u of the relative positions that the invocation needs.
-					let near = {{sub .Down 1}}u + across - down;
-					{{range $u := seq (add .RowQuads .KeyQuads)}}
-					let r{{$u}}_at = {{$.RelativePlace}}u + quad * {{mul $near 4}}u + ((near + {{add (mul (mod $u $.KeyQuads) (add $.Across $.Down)) (quotient $u $.KeyQuads)}}u) ^ (quad * {{$.RelativeShuffle}}u));
-					{{end}}
-					{{end}}
-					{{range $d := seq 4}}
-					{
-						{{range $i := seq $.RowQuads}}
-						let a{{$i}} = pool[a{{$i}}_at + {{mul $d $rows}}u];
-						{{end}}
-						{{range $j := seq $.KeyQuads}}
-						let b{{$j}} = pool[b{{$j}}_at + {{mul $d $columns}}u];
-						{{end}}
-						{{range $i := seq (mul $.RowQuads 4)}}{{range $j := seq $.KeyQuads}}
-						s{{$i}}_{{$j}} = fma(vec4<f32>(a{{quotient $i 4}}.{{lane (mod $i 4)}}), b{{$j}}, s{{$i}}_{{$j}});
-						{{end}}{{end}}
-						{{if $.Relative}}
-						{{range $i := seq $.RowQuads}}
-						let c{{$i}} = pool[{{$.Q2Place}}u + a{{$i}}_at + {{mul $d $rows}}u];
-						{{end}}
-						{{range $u := seq (add $.RowQuads $.KeyQuads)}}
-						let r{{$u}} = pool[r{{$u}}_at + {{mul $d $near}}u];
-						{{end}}
-						{{range $i := seq (mul $.RowQuads 4)}}{{range $j := seq $.KeyQuads}}
-						s{{$i}}_{{$j}} = fma(vec4<f32>(c{{quotient $i 4}}.{{lane (mod $i 4)}}), vec4<f32>(
-							{{- range $l := seq 4}}{{$e := add (sub (add (mul $j 4) $l) $i) (mul $.RowQuads 4)}}{{if $l}}, {{end}}r{{quotient $e 4}}.{{lane (mod $e 4)}}{{end -}}
-						), s{{$i}}_{{$j}});
-						{{end}}{{end}}
-						{{end}}
-					}
-					{{end}}
-				}
-			}
-		}
+		{{template "attention_scores" .}}
 
 		// Keys that are not seen: those beyond the last, and those outside of the band.
 		let last_key = first_key + {{mul $columns 4}};
@@ -351,71 +211,7 @@ fn attention(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) g
 		}
 
 		// The output, quad j of everybody's keys at a time.
-		{{range $j := seq .KeyQuads}}
-		for (var part = 0u; part < {{div (mul $.Across 4) $.Step}}u; part++) {
-			workgroupBarrier();
-			if (live) {
-				if (part == 0u) {
-					{{range $i := seq $.RowQuads}}
-					{
-						let place = (down + {{mul $i $.Down}}u) ^ (across % {{$.Banks}}u);
-						{{range $l := seq 4}}
-						pool[(across * 4u + {{$l}}u) * {{$rows}}u + place] = vec4<f32>(
-							{{- range $r := seq 4}}{{if $r}}, {{end}}s{{add (mul $i 4) $r}}_{{$j}}.{{lane $l}}{{end -}}
-						);
-						{{end}}
-					}
-					{{end}}
-				}
-				for (var b = thread; b < {{mul $.Step $width}}u; b += {{$threads}}u) {
-					let slot = part * {{$.Step}}u + b / {{$width}}u;
-					let quad = b % {{$width}}u;
-					let row = first_key + i32(slot / 4u) * {{mul $.KeyQuads 4}} + {{mul $j 4}} + i32(slot % 4u);
-					var x = vec4<f32>(0.0);
-					if (row < keys && quad < quads) {
-						x = value(slab, u32(row), quad);
-					}
-					pool[{{$.ValuePlace}}u + b] = x;
-				}
-			}
-			workgroupBarrier();
-			{{if $.Banded}}
-			if (live && ragged) {
-				// A value that a row does not see may be NaN.
-				for (var slot = 0u; slot < {{$.Step}}u; slot++) {
-					let in_part = part * {{$.Step}}u + slot;
-					{{range $i := seq $.RowQuads}}
-					let p{{$i}} = pool[in_part * {{$rows}}u + ((down + {{mul $i $.Down}}u) ^ (in_part / 4u % {{$.Banks}}u))];
-					{{end}}
-					{{range $u := seq $.Slabs}}
-					let x{{$u}} = pool[{{$.ValuePlace}}u + slot * {{$width}}u + across + {{mul $u $.Across}}u];
-					{{end}}
-					{{range $i := seq (mul $.RowQuads 4)}}
-					if (p{{quotient $i 4}}.{{lane (mod $i 4)}} != 0.0) {
-						{{range $u := seq $.Slabs}}
-						o{{$i}}_{{$u}} = fma(vec4<f32>(p{{quotient $i 4}}.{{lane (mod $i 4)}}), x{{$u}}, o{{$i}}_{{$u}});
-						{{end}}
-					}
-					{{end}}
-				}
-			}
-			{{end}}
-			if (live{{if $.Banded}} && !ragged{{end}}) {
-				for (var slot = 0u; slot < {{$.Step}}u; slot++) {
-					let in_part = part * {{$.Step}}u + slot;
-					{{range $i := seq $.RowQuads}}
-					let p{{$i}} = pool[in_part * {{$rows}}u + ((down + {{mul $i $.Down}}u) ^ (in_part / 4u % {{$.Banks}}u))];
-					{{end}}
-					{{range $u := seq $.Slabs}}
-					let x{{$u}} = pool[{{$.ValuePlace}}u + slot * {{$width}}u + across + {{mul $u $.Across}}u];
-					{{end}}
-					{{range $i := seq (mul $.RowQuads 4)}}{{range $u := seq $.Slabs}}
-					o{{$i}}_{{$u}} = fma(vec4<f32>(p{{quotient $i 4}}.{{lane (mod $i 4)}}), x{{$u}}, o{{$i}}_{{$u}});
-					{{end}}{{end}}
-				}
-			}
-		}
-		{{end}}
+		{{template "attention_values" .}}
 	}
 
 	// Every invocation has the sum over its own keys.

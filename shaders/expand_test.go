@@ -24,7 +24,7 @@ func with(v shaders.Values, changes shaders.Values) shaders.Values {
 }
 
 // pieces are files that only others include.
-var pieces = []string{"attention_keys", "columns", "epilogue", "fine", "index", "linear_few", "matrix", "mel_frames", "rows", "tile"}
+var pieces = []string{"attention_keys", "attention_scores", "attention_values", "columns", "epilogue", "fine", "index", "linear_few", "matrix", "mel_frames", "rows", "tile"}
 
 func TestEveryFileExpands(t *testing.T) {
 	t.Parallel()
