@@ -1,63 +1,68 @@
 package gpu
 
 import (
-	"fmt"
-	"io"
-
-	"github.com/tandem-gpu/tandem/pass"
+	"github.com/tandem-gpu/tandem/gpu/internal/driver"
+	"github.com/tandem-gpu/tandem/shaders"
 )
 
-// A rowSource reads the rows of tensors [nᵢ][k] of one type, stacked along n. It reads
-// many rows at a time, since tensors may lie in files.
-type rowSource struct {
-	parts []pass.Tensor
-	bytes int    // of a row
-	held  []byte // rows [first, first + len(held)/bytes)
-	first int
+// Lanes is the geometry of kernels that take whole rows: lanes invocations share a row,
+// and a workgroup has threads of them. It depends on columns and limits alone, so that
+// rows have the same bits whatever part of an op they are in; see rows.wgsl.
+type lanes struct {
+	lanes, threads int
+	held           int // quads that an invocation holds in registers; 0: more than it can
+	each, groups   int // lanes is each·groups: the two steps of a sum
 }
 
-// sourceBytes is how much a rowSource reads at a time, unless a row is longer.
-const sourceBytes = 256 << 10
+const (
+	mostThreads = 256 // in a workgroup of rows
+	mostHeld    = 8
+	fewThreads  = 64 // a workgroup of narrow rows takes as many as that is enough for
+	heldAimedAt = 6  // loads of an invocation that are in flight together
+)
 
-func newRowSource(parts []pass.Tensor) *rowSource {
-	return &rowSource{parts: parts, bytes: int(parts[0].Type.Bytes(parts[0].Shape[1]))}
-}
-
-// row returns the bytes of a row. They are valid until the next call.
-func (s *rowSource) row(r int) ([]byte, error) {
-	at := (r - s.first) * s.bytes
-	if r < s.first || at >= len(s.held) {
-		if err := s.read(r); err != nil {
-			return nil, err
-		}
-		at = 0
+// chooseLanes returns the geometry for rows of a number of columns.
+func chooseLanes(columns int, limits driver.Limits) lanes {
+	most := threadsWithin(limits)
+	quads := roundUp(columns, 4) / 4
+	l := lanes{lanes: 1}
+	for l.lanes < most && l.lanes*heldAimedAt < quads {
+		l.lanes *= 2
 	}
-	return s.held[at : at+s.bytes], nil
+	if l.held = (quads + l.lanes - 1) / l.lanes; l.held > mostHeld {
+		l.held = 0
+	}
+	l.threads = max(l.lanes, min(fewThreads, most))
+	return l.inSteps()
 }
 
-// read takes in the rows from r on, of one part.
-func (s *rowSource) read(r int) error {
-	within := r
-	for _, t := range s.parts {
-		rows := t.Shape[0]
-		if within >= rows {
-			within -= rows
-			continue
-		}
-		n := max(min(sourceBytes/s.bytes, rows-within), 1) * s.bytes
-		if cap(s.held) < n {
-			s.held = make([]byte, n)
-		}
-		s.held, s.first = s.held[:n], r
-		got, err := t.Data.ReadAt(s.held, int64(within)*int64(s.bytes))
-		if got == n {
-			return nil
-		}
-		s.held = s.held[:0]
-		if err == nil || err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return fmt.Errorf("tensor %q: rows from %d: %w", t.Name, within, err)
+// threadsWithin returns how many invocations a workgroup of rows has at most: a power
+// of two.
+func threadsWithin(limits driver.Limits) int {
+	most := 1
+	for 2*most <= int(min(limits.MaxInvocations, limits.MaxWorkgroupSizeX, mostThreads)) {
+		most *= 2
 	}
-	return fmt.Errorf("row %d: %w", r, pass.ErrInvalid)
+	return most
+}
+
+// inSteps says how sums over the lanes are taken.
+func (l lanes) inSteps() lanes {
+	const oneStep = 16
+	l.each, l.groups = l.lanes, 1
+	if l.lanes > oneStep {
+		for l.each = 1; l.each*l.each < l.lanes; {
+			l.each *= 2
+		}
+		l.groups = l.lanes / l.each
+	}
+	return l
+}
+
+// rows returns the rows of a workgroup.
+func (l lanes) rows() int { return l.threads / l.lanes }
+
+// set sets the constants that name the geometry.
+func (l lanes) set(v shaders.Values) {
+	v["Lanes"], v["Threads"], v["Each"], v["Groups"] = l.lanes, l.threads, l.each, l.groups
 }

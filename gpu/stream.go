@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/tandem-gpu/tandem/gpu/internal/driver"
@@ -61,73 +60,50 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// A workspace is the buffers in which the temporaries of all recordings of a stream
-// lie, one recording at a time. It grows to the largest of them.
-type workspace struct {
-	buffers    []*memory
-	generation int       // of buffers: counts how often it grew
-	open       bool      // a run is between its first part and its last
-	retired    []*memory // replaced, but a run that is open may use them
-}
-
-// grow makes the workspace have buffers of at least the given words, and no more
-// memory than it must hold meanwhile.
-func (w *workspace) grow(d *device, words []int) error {
-	buffers := make([]*memory, max(len(words), len(w.buffers)))
-	copy(buffers, w.buffers)
-	var made, replaced []*memory
-	for i, n := range words {
-		if buffers[i] != nil && buffers[i].words >= n {
-			continue
-		}
-		m, err := d.alloc(fmt.Sprintf("workspace %d", i), n)
-		if err != nil {
-			for _, m := range made {
-				m.Free()
-			}
+// read copies words of m from word at on to the host, in pieces of a slot's size.
+func (s *stream) read(ctx context.Context, m *memory, at int, data []uint32) error {
+	if s.d.mapped {
+		return s.d.drv.ReadMapped(ctx, m.id, 4*uint64(at), bytesOf(data), s.d.watchdog)
+	}
+	for len(data) > 0 {
+		n := min(len(data), s.d.slotWords()-markWords)
+		if err := s.fetch(ctx, m, at, data[:n]); err != nil {
 			return err
 		}
-		if buffers[i] != nil {
-			replaced = append(replaced, buffers[i])
-		}
-		made = append(made, m)
-		buffers[i] = m
-	}
-	if made == nil {
-		return nil
-	}
-	w.buffers = buffers
-	w.generation++
-	w.retired = append(w.retired, replaced...)
-	if !w.open {
-		w.sweep()
+		at, data = at+n, data[n:]
 	}
 	return nil
 }
 
-// sweep frees what was replaced. Work that was submitted keeps what it uses.
-func (w *workspace) sweep() {
-	for _, m := range w.retired {
-		m.Free()
+// fetch reads through a staging buffer that the stream keeps.
+func (s *stream) fetch(ctx context.Context, m *memory, at int, data []uint32) error {
+	if s.fetchWords < markWords+len(data) {
+		id, err := s.d.buffer("read", markWords+len(data), driver.MapRead|driver.CopyDst)
+		if err != nil {
+			return err
+		}
+		s.d.drop(s.fetchID)
+		s.fetchID, s.fetchWords = id, markWords+len(data)
 	}
-	w.retired = w.retired[:0]
-}
-
-func (w *workspace) free() {
-	w.sweep()
-	for _, m := range w.buffers {
-		m.Free()
+	commands, err := s.timeline.markAfter(nil, m)
+	if err != nil {
+		return err
 	}
-	w.buffers = nil
-}
-
-// bytes returns the size of the workspace.
-func (w *workspace) bytes() int {
-	n := 0
-	for _, m := range w.buffers {
-		n += 4 * m.words
+	commands = append(commands,
+		driver.Copy(s.fetchID, 4*markWords, m.id, 4*uint64(at), 4*uint64(len(data))),
+		s.timeline.copyMark(s.fetchID))
+	want, err := s.timeline.submit(commands, 1)
+	if err != nil {
+		return err
 	}
-	return n
+	var words [markWords]uint32
+	if err := s.d.drv.ReadMapped(ctx, s.fetchID, 0, bytesOf(words[:]), s.d.watchdog); err != nil {
+		return err
+	}
+	if err := checkCount(words[:], want); err != nil {
+		return err
+	}
+	return s.d.drv.ReadMapped(ctx, s.fetchID, 4*markWords, bytesOf(data), s.d.watchdog)
 }
 
 // Compile implements backend.Stream.
