@@ -72,7 +72,7 @@ func plotTo(path string, r *result, params silero.Params) error {
 func drawResult(r *result, params silero.Params) ([]byte, error) {
 	length := seconds(r.samples).float()
 	wave, loudest := newWavePlot(r, length)
-	curve := newCurvePlot(r, params, length)
+	curve := newCurvePlot(params, length)
 	speech := make([]spanOfTime, 0, len(r.segments))
 	for _, s := range r.segments {
 		speech = append(speech, spanOfTime{seconds(s.Start).float(), seconds(s.End).float()})
@@ -150,7 +150,7 @@ func newWavePlot(r *result, length float64) (*plot.Plot, float64) {
 }
 
 // newCurvePlot makes the lower plot.
-func newCurvePlot(r *result, params silero.Params, length float64) *plot.Plot {
+func newCurvePlot(params silero.Params, length float64) *plot.Plot {
 	p := newPlot(length)
 	p.Y.Min, p.Y.Max = 0, 1.02
 	p.X.Label.Text = "time (s)"

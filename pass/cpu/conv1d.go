@@ -64,14 +64,14 @@ func (p *program) conv1d(v pass.Conv1D, cost pass.Cost) kernel {
 	k.grid = newGrid(v.Out.Len()*v.Pool, panelsOf(k.w.n), k.w.k)
 	k.atOnce = k.grid.rows
 	if k.pooled() {
-		k.grid = k.grid.grouped(v.Out.Len(), panelsOf(k.w.n), v.Pool)
+		k.grid = k.grid.grouped(v.Out.Len(), v.Pool)
 	}
 	k.gather = v.X.RowStride != k.w.in || v.Padding == pass.PadReflect && v.PadLeft+v.PadRight > 0
 	return k
 }
 
 // grouped makes tasks of rows that each stand for so many as g has: at least one.
-func (g grid) grouped(rows, panels, each int) grid {
+func (g grid) grouped(rows, each int) grid {
 	g.rows = max(g.rows/each, 1)
 	g.tasks = (rows + g.rows - 1) / g.rows * g.across
 	return g

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var none = errors.New("none")
+var errNone = errors.New("none")
 
 type session struct {
 	closed int
@@ -24,9 +24,9 @@ func (s *session) Close() error {
 
 func TestPool(t *testing.T) {
 	p := Pool[*session]{Most: 2}
-	open := func(context.Context) (*session, error) { return nil, none }
+	open := func(context.Context) (*session, error) { return nil, errNone }
 	_, err := p.Take(t.Context(), open)
-	require.ErrorIs(t, err, none)
+	require.ErrorIs(t, err, errNone)
 	failing := errors.New("lost")
 	a, b, c := &session{}, &session{err: failing}, &session{err: errors.New("one too many")}
 	require.NoError(t, p.Give(a))
@@ -42,7 +42,7 @@ func TestPool(t *testing.T) {
 	require.ErrorIs(t, p.Give(s), failing, "given after the pool was closed")
 	require.Equal(t, 1, b.closed)
 	_, err = p.Take(t.Context(), open)
-	require.ErrorIs(t, err, none)
+	require.ErrorIs(t, err, errNone)
 	require.NoError(t, p.Close())
 	require.Equal(t, 1, a.closed)
 }
@@ -91,9 +91,9 @@ func TestUse(t *testing.T) {
 	_, err = Use(t.Context(), &p, open, func(*session) (int, error) {
 		_, inner := Use(t.Context(), &p, open, func(*session) (int, error) { return 0, nil })
 		require.ErrorIs(t, inner, failing)
-		return 0, none
+		return 0, errNone
 	})
-	require.ErrorIs(t, err, none)
+	require.ErrorIs(t, err, errNone)
 	require.Equal(t, 2, opened)
 	n, err = Use(t.Context(), &p, open, func(s *session) (int, error) { return s.closed, nil })
 	require.NoError(t, err)

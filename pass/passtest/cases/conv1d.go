@@ -164,7 +164,7 @@ func conv1DEntries() []Entry {
 	add("pool-tanh", convSpec{op: pass.Conv1D{In: 23, Pool: 2, Epilogue: pass.Tanh}, channels: 3, out: 6, ker: 3, bias: true})
 	add("pool-out", convSpec{op: pass.Conv1D{In: 60, Stride: 2, Pool: 3, Abs: true, Out: pass.Span{From: 2, To: 7}}, channels: 2, out: 9, ker: 5})
 	add("pool-over-steps", convSpec{op: pass.Conv1D{In: 8, Pool: 9}, channels: 2, out: 3, ker: 3})
-	add("pool-nan", convSpec{op: pass.Conv1D{In: 24, Pool: 6, Abs: true}, channels: 2, out: 5, ker: 1, special: put(nan, 2*7+1, 2*8, 2*20)})
+	add("pool-nan", convSpec{op: pass.Conv1D{In: 24, Pool: 6, Abs: true}, channels: 2, out: 5, ker: 1, special: putNaN(2*7+1, 2*8, 2*20)})
 	for _, onDevice := range []bool{false, true} {
 		op := pass.Conv1D{Batch: 4, In: 30, PadLeft: 1, PadRight: 1, Abs: true, Pool: 4, Epilogue: pass.Sigmoid}
 		add("pool-lengths"+whereLabel(onDevice), convSpec{op: op, channels: 3, out: 5, ker: 3, bias: true, lengths: []int{30, 0, 3, 18}, onDevice: onDevice})

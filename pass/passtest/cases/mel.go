@@ -231,7 +231,7 @@ func logMelEntries() []Entry {
 	add("kaldi-silence", melSpec{weights: users["kaldi"], samples: 803, values: special(0)})
 	add("parakeet-silence", melSpec{weights: users["parakeet"], samples: 7777, values: special(0)})
 	add("gigaam-loud", melSpec{weights: users["gigaam"], samples: 803, values: scaled(3e4, 0)})
-	add("gigaam-nan", melSpec{weights: users["gigaam"], batch: 2, samples: 1203, special: put(nan, 600, 1203+5)})
+	add("gigaam-nan", melSpec{weights: users["gigaam"], batch: 2, samples: 1203, special: putNaN(600, 1203+5)})
 	add("gigaam-too-short", melSpec{weights: users["gigaam"], samples: 319})
 	add("empty", melSpec{weights: users["whisper"]})
 	// Transforms of other lengths.

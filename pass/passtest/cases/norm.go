@@ -114,7 +114,7 @@ func layerNormEntries() []Entry {
 	add("small", rowSpec{rows: 3, cols: 48, values: scaled(1e-4, 0)}, true)
 	add("large", rowSpec{rows: 3, cols: 48, values: scaled(1e15, 0)}, true)
 	add("eps", rowSpec{op: pass.LayerNorm{Eps: 0.25}, rows: 4, cols: 20}, true)
-	add("nan", rowSpec{rows: 5, cols: 33, special: put(nan, 33+4, 4*33+32)}, true)
+	add("nan", rowSpec{rows: 5, cols: 33, special: putNaN(33+4, 4*33+32)}, true)
 	add("whisper", rowSpec{batch: 2, rows: 3, cols: 1280}, true)
 	add("moonshine", rowSpec{batch: 2, rows: 1, cols: 288}, false)
 	add("no-rows", rowSpec{cols: 7}, true)
@@ -153,7 +153,7 @@ func groupNormEntries() []Entry {
 	add("offset", rowSpec{rows: 20, cols: 17, values: scaled(1, 100)}, true)
 	add("silence", rowSpec{rows: 9, cols: 17, values: special(0)}, true)
 	add("eps", rowSpec{op: pass.GroupNorm{Eps: 0.25}, rows: 4, cols: 20}, true)
-	add("nan-item", rowSpec{batch: 3, rows: 5, cols: 9, special: put(nan, 5*9+7)}, true)
+	add("nan-item", rowSpec{batch: 3, rows: 5, cols: 9, special: putNaN(5*9+7)}, true)
 	add("no-rows", rowSpec{cols: 7}, true)
 	for _, onDevice := range []bool{false, true} {
 		for _, inPlace := range []bool{false, true} {
@@ -187,8 +187,8 @@ func poolNormEntries() []Entry {
 	add("silence", rowSpec{rows: 9, cols: 3, values: special(0)}, true)
 	add("offset", rowSpec{rows: 40, cols: 5, values: scaled(1, 100)}, true)
 	add("eps", rowSpec{op: pass.PoolNorm{Eps: 0.25, Pool: 2}, rows: 14, cols: 20}, true)
-	add("nan-ignored", rowSpec{op: pass.PoolNorm{Pool: 3, Abs: true}, rows: 12, cols: 5, special: put(nan, 2, 5*4+3, 5*5+3)}, true)
-	add("nan-channel", rowSpec{batch: 2, rows: 12, cols: 5, special: put(nan, 5*4+3)}, true)
+	add("nan-ignored", rowSpec{op: pass.PoolNorm{Pool: 3, Abs: true}, rows: 12, cols: 5, special: putNaN(2, 5*4+3, 5*5+3)}, true)
+	add("nan-channel", rowSpec{batch: 2, rows: 12, cols: 5, special: putNaN(5*4+3)}, true)
 	add("no-rows", rowSpec{cols: 7}, true)
 	for _, onDevice := range []bool{false, true} {
 		op := pass.PoolNorm{Abs: true, Pool: 2, Epilogue: pass.Leaky(0.125)}
@@ -217,7 +217,7 @@ func l2NormEntries() []Entry {
 	add("mixed", rowSpec{rows: 2, cols: 5, values: special(1e30, 1e-30, 0, -2e30, 1)})
 	add("zero", rowSpec{rows: 3, cols: 8, values: special(0)})
 	add("eps", rowSpec{op: pass.L2Norm{Eps: 100}, rows: 3, cols: 8})
-	add("nan", rowSpec{rows: 5, cols: 9, special: put(nan, 11, 44)})
+	add("nan", rowSpec{rows: 5, cols: 9, special: putNaN(11, 44)})
 	add("no-rows", rowSpec{cols: 7})
 	return all
 }

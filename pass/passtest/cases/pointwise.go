@@ -262,7 +262,7 @@ func swiGLUEntries() []Entry {
 	for _, gateFirst := range []bool{false, true} {
 		label := map[bool]string{true: "-gate-first"}[gateFirst]
 		add("extreme"+label, rowSpec{rows: 4, cols: 7, values: extreme}, gateFirst)
-		add("nan"+label, rowSpec{rows: 3, cols: 5, special: put(nan, 3, 18)}, gateFirst)
+		add("nan"+label, rowSpec{rows: 3, cols: 5, special: putNaN(3, 18)}, gateFirst)
 		add("in-place"+label, rowSpec{batch: 2, rows: 3, cols: 9, inPlace: true}, gateFirst)
 	}
 	add("moonshine", rowSpec{batch: 2, rows: 1, cols: 1152}, false)
@@ -283,7 +283,7 @@ func gluEntries() []Entry {
 		add("edge", rowSpec{batch: i % 3, rows: rows, cols: e[(5*i+6)%len(e)], inPlace: i%2 == 1})
 	}
 	add("extreme", rowSpec{rows: 4, cols: 7, values: special(100, -100, 1e30, -1e30, 0, 88.8, -88.8, 1e-30, 12.5)})
-	add("nan", rowSpec{rows: 3, cols: 5, special: put(nan, 3, 18)})
+	add("nan", rowSpec{rows: 3, cols: 5, special: putNaN(3, 18)})
 	add("in-place", rowSpec{batch: 2, rows: 3, cols: 9, inPlace: true})
 	add("no-rows", rowSpec{cols: 7})
 	add("no-cols", rowSpec{rows: 3})

@@ -46,11 +46,11 @@ func (s rowSpec) make(name string) Case {
 	return c
 }
 
-// put returns a change of the first input: a word at each of some places.
-func put(word uint32, at ...int) func(*Case) {
+// putNaN returns a change of the first input: NaN at each of some places.
+func putNaN(at ...int) func(*Case) {
 	return func(c *Case) {
 		for _, i := range at {
-			c.Inputs[0].Words[i] = word
+			c.Inputs[0].Words[i] = nan
 		}
 	}
 }

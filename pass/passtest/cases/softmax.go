@@ -68,7 +68,7 @@ func softened(add func(label string, s rowSpec)) {
 	add("masked-rows", rowSpec{rows: 4, cols: 5, values: special(inf, inf, inf, inf, inf, 1, 2, inf, 3, 4)})
 	add("equal", rowSpec{rows: 2, cols: 100, values: special(-7.5)})
 	add("far-apart", rowSpec{rows: 2, cols: 9, values: special(3e38, -3e38, 0)})
-	add("nan", rowSpec{rows: 5, cols: 9, special: put(nan, 11, 44)})
+	add("nan", rowSpec{rows: 5, cols: 9, special: putNaN(11, 44)})
 	add("nan-beside-infinity", rowSpec{rows: 2, cols: 3, values: special(inf, float32(math.NaN()), inf, inf, inf, inf)})
 	add("no-rows", rowSpec{cols: 7})
 }
