@@ -25,6 +25,7 @@ type Device interface {
 // A Latency says how urgent the work of a session is.
 type Latency uint8
 
+// The latencies.
 const (
 	// Batch work is done in large parts.
 	Batch Latency = iota

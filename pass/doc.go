@@ -6,8 +6,10 @@
 // the work by handing op values to a [Pass]; what comes back is a compiled
 // [Recording] that is started as often as wanted, each time with fresh inputs:
 //
+//	var in pass.Input
+//	var out pass.Output
 //	rec, err := session.Record(ctx, pass.RecordOptions{Label: "head"}, func(p pass.Pass) {
-//		in := p.Input(pass.F32, 128)
+//		in = p.Input(pass.F32, 128)
 //		y := p.Temp(pass.F32, 10)
 //		p.Do(pass.Gemm{A: in.View(), W: w, C: y.View(), Rows: 1, Epilogue: pass.Sigmoid})
 //		out = p.Output(y.View(), 10)

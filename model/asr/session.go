@@ -179,7 +179,7 @@ func (s *Session) transcribe(ctx context.Context, clips [][]float32, batch []*wi
 		}
 		return nil
 	}
-	blank := s.net.Transducer.Blank()
+	blank := s.net.Transducer.Config().Blank
 	return s.decoders[items].Greedy(ctx, frames, func(i int, step transducer.Step) {
 		if step.Token != blank {
 			batch[i].tokens = append(batch[i].tokens, Token{step.Token, step.Frame, max(step.Advance, 1)})

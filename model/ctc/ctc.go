@@ -12,9 +12,8 @@ import (
 
 // A Head gives each frame of an encoder a class: a linear layer.
 type Head struct {
-	w     pass.Param
-	shape pass.LinearShape
-	blank int
+	w   pass.Param
+	cfg Config
 }
 
 // A Config says what a head is.
@@ -36,20 +35,15 @@ func (c Config) Check() error {
 // params and errors are the loader's.
 func Load(l *weights.Loader, name string, cfg Config) *Head {
 	l.Fail(cfg.Check())
-	h := &Head{blank: cfg.Blank, w: l.Load(weights.Linear(l, cfg.Width, weights.Rows(name, cfg.Classes, true)))}
-	h.shape, _ = h.w.Shape().(pass.LinearShape)
-	return h
+	return &Head{l.Load(weights.Linear(l, cfg.Width, weights.Rows(name, cfg.Classes, true))), cfg}
 }
 
-// Classes returns the number of classes, the blank included.
-func (h *Head) Classes() int { return h.shape.N }
-
-// Blank returns the class of frames without a token.
-func (h *Head) Blank() int { return h.blank }
+// Config returns the configuration that the head was loaded with.
+func (h *Head) Config() Config { return h.cfg }
 
 // Logits records the scores of rows frames of x, dense, and returns them: [rows][classes].
 func (h *Head) Logits(p pass.Pass, x pass.View, rows int) pass.View {
-	y := p.Temp(pass.F32, rows*h.shape.N).View()
+	y := p.Temp(pass.F32, rows*h.cfg.Classes).View()
 	p.Do(pass.Gemm{A: x, W: h.w, C: y, Rows: rows})
 	return y
 }
@@ -57,7 +51,7 @@ func (h *Head) Logits(p pass.Pass, x pass.View, rows int) pass.View {
 // Best records the choice of the best class of each row of logits: U32 [rows].
 func (h *Head) Best(p pass.Pass, logits pass.View, rows int) pass.View {
 	ids := p.Temp(pass.U32, rows).View()
-	p.Do(pass.Argmax{X: logits, IDs: ids, Rows: rows, Cols: h.shape.N})
+	p.Do(pass.Argmax{X: logits, IDs: ids, Rows: rows, Cols: h.cfg.Classes})
 	return ids
 }
 
@@ -68,7 +62,7 @@ type Span struct {
 }
 
 // Collapse returns the tokens of the classes of frames.
-func (h *Head) Collapse(classes []uint32) []Span { return Collapse(classes, h.blank) }
+func (h *Head) Collapse(classes []uint32) []Span { return Collapse(classes, h.cfg.Blank) }
 
 // Collapse returns the tokens of the classes of frames, one for each run of equal
 // classes that is not of blanks.

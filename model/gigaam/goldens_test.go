@@ -114,9 +114,9 @@ func encode(t *testing.T, net *Model, x []float32, frames int, lengths []int) ma
 		b.Trace = func(name string, v pass.View, rows, cols int) { outs[name] = p.Output(v, len(lengths)*rows*cols) }
 		y := encoder{net}.Encode(p, &b, in.View())
 		rows := len(lengths) * encoder{net}.Stages(frames)[2]
-		n := rows * net.ctc.Classes()
+		n := rows * net.ctc.Config().Classes
 		logs := p.Temp(pass.F32, n).View()
-		p.Do(pass.LogSoftmax{X: net.ctc.Logits(p, y, rows), Y: logs, Rows: rows, Cols: net.ctc.Classes()})
+		p.Do(pass.LogSoftmax{X: net.ctc.Logits(p, y, rows), Y: logs, Rows: rows, Cols: net.ctc.Config().Classes})
 		outs["log_probabilities"] = p.Output(logs, n)
 	})
 	require.NoError(t, err)

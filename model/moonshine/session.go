@@ -116,9 +116,6 @@ func (s *Session) bucket(samples int) int {
 	return s.cfg.Seconds * SampleRate
 }
 
-// Batch returns how many utterances the session takes at a time.
-func (s *Session) Batch() int { return s.cfg.Batch }
-
 // Encode takes the samples of some utterances, mono at 16 kHz, at most the session's
 // batch. Each is of [MinSamples] to the session's Seconds.
 func (s *Session) Encode(ctx context.Context, utterances ...[]float32) error {

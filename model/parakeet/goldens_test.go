@@ -125,7 +125,7 @@ func encode(t *testing.T, net *Model, x []float32, frames int, lengths []int) ma
 		y := encoder{net}.Encode(p, &b, in.View())
 		rows := len(lengths) * encoder{net}.Stages(frames)[2]
 		if net.ctc != nil {
-			outs["logits"] = p.Output(net.ctc.Logits(p, y, rows), rows*net.ctc.Classes())
+			outs["logits"] = p.Output(net.ctc.Logits(p, y, rows), rows*net.ctc.Config().Classes)
 		}
 		if net.transducer != nil {
 			projected := p.Temp(pass.F32, rows*net.transducer.Joint())

@@ -17,9 +17,6 @@ func (s Segment) StartTime() time.Duration { return inTime(s.Start) }
 // EndTime returns when the segment ends.
 func (s Segment) EndTime() time.Duration { return inTime(s.End) }
 
-// Duration returns how long the segment is.
-func (s Segment) Duration() time.Duration { return inTime(s.End - s.Start) }
-
 // inTime is exact: a sample takes 62.5 microseconds.
 func inTime(samples int) time.Duration {
 	return time.Duration(samples) * (time.Second / SampleRate)

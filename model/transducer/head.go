@@ -136,8 +136,5 @@ func (h *Head) Project(p pass.Pass, x, to pass.View, items, frames int) {
 	p.Do(pass.Gemm{A: x, W: h.enc, C: to, Batch: items, Rows: frames})
 }
 
-// Blank returns the class that is no token.
-func (h *Head) Blank() int { return h.cfg.Blank }
-
 // Config returns the configuration that the head was loaded with.
 func (h *Head) Config() Config { return h.cfg }

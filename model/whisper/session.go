@@ -103,9 +103,6 @@ func (s *Session) alloc(ctx context.Context) error {
 	return err
 }
 
-// Batch returns how many windows the session takes at a time.
-func (s *Session) Batch() int { return s.cfg.Batch }
-
 // Encode takes the samples of some windows, mono at 16 kHz, at most the session's batch
 // and each at most [Config.Samples] long; shorter ones are filled up with zeros.
 func (s *Session) Encode(ctx context.Context, windows ...[]float32) error {

@@ -97,8 +97,8 @@ func convGLUEntries() []Entry {
 		op := pass.ConvGLU{Out: pass.Span{From: 5, To: 10}}
 		add("lengths-out"+whereLabel(onDevice), rowSpec{op: op, batch: 4, rows: 13, lengths: []int{13, 0, 6, 8}, onDevice: onDevice}, 11, gluParam(11, 5, pass.F32, true, true, 0))
 	}
-	add("nan-in-reach", rowSpec{rows: 20, special: putNaN(8*10+3)}, 5, gluParam(5, 5, pass.F32, true, false, 0))
-	add("nan-gate", rowSpec{rows: 20, special: putNaN(8*10+7)}, 5, gluParam(5, 5, pass.F32, true, true, 0))
+	add("nan-in-reach", rowSpec{rows: 20, special: putNaN(8*10 + 3)}, 5, gluParam(5, 5, pass.F32, true, false, 0))
+	add("nan-gate", rowSpec{rows: 20, special: putNaN(8*10 + 7)}, 5, gluParam(5, 5, pass.F32, true, true, 0))
 	add("extreme-gates", rowSpec{rows: 6, values: special(100, -100, 1e4, -1e4, 0, 50, -88)}, 5, gluParam(5, 3, pass.F32, true, false, 0))
 	add("no-rows", rowSpec{}, 5, gluParam(5, 3, pass.F32, true, true, 0))
 	return all

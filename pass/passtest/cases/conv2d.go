@@ -94,9 +94,9 @@ func conv2DEntries() []Entry {
 		}
 	}
 	add("exact", conv2DSpec{op: pass.Conv2D{Height: 6, Width: 6, Exact: true}, in: 32, out: 32, size: 3})
-	add("nan-in-reach", conv2DSpec{op: pass.Conv2D{Height: 7, Width: 8}, in: 4, out: 17, size: 3, special: putNaN((3*8+5)*4+1)})
-	add("nan-stride", conv2DSpec{op: pass.Conv2D{Batch: 2, Height: 7, Width: 8, Stride: 2, ReLU: true}, in: 4, out: 17, size: 3, special: putNaN((56+3*8+5)*4+1)})
-	add("nan-skipped", conv2DSpec{op: pass.Conv2D{Height: 7, Width: 8, Stride: 2}, in: 4, out: 9, size: 1, special: putNaN((3*8+5)*4+1)})
+	add("nan-in-reach", conv2DSpec{op: pass.Conv2D{Height: 7, Width: 8}, in: 4, out: 17, size: 3, special: putNaN((3*8+5)*4 + 1)})
+	add("nan-stride", conv2DSpec{op: pass.Conv2D{Batch: 2, Height: 7, Width: 8, Stride: 2, ReLU: true}, in: 4, out: 17, size: 3, special: putNaN((56+3*8+5)*4 + 1)})
+	add("nan-skipped", conv2DSpec{op: pass.Conv2D{Height: 7, Width: 8, Stride: 2}, in: 4, out: 9, size: 1, special: putNaN((3*8+5)*4 + 1)})
 	add("large", conv2DSpec{op: pass.Conv2D{Height: 4, Width: 4}, in: 8, out: 8, size: 3, special: scaleInput(1e15)})
 	add("no-lines", conv2DSpec{op: pass.Conv2D{Width: 4}, in: 3, out: 4, size: 3})
 	add("no-columns", conv2DSpec{op: pass.Conv2D{Height: 4}, in: 3, out: 4, size: 3})

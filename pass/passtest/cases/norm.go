@@ -153,7 +153,7 @@ func groupNormEntries() []Entry {
 	add("offset", rowSpec{rows: 20, cols: 17, values: scaled(1, 100)}, true)
 	add("silence", rowSpec{rows: 9, cols: 17, values: special(0)}, true)
 	add("eps", rowSpec{op: pass.GroupNorm{Eps: 0.25}, rows: 4, cols: 20}, true)
-	add("nan-item", rowSpec{batch: 3, rows: 5, cols: 9, special: putNaN(5*9+7)}, true)
+	add("nan-item", rowSpec{batch: 3, rows: 5, cols: 9, special: putNaN(5*9 + 7)}, true)
 	add("no-rows", rowSpec{cols: 7}, true)
 	for _, onDevice := range []bool{false, true} {
 		for _, inPlace := range []bool{false, true} {
@@ -188,7 +188,7 @@ func poolNormEntries() []Entry {
 	add("offset", rowSpec{rows: 40, cols: 5, values: scaled(1, 100)}, true)
 	add("eps", rowSpec{op: pass.PoolNorm{Eps: 0.25, Pool: 2}, rows: 14, cols: 20}, true)
 	add("nan-ignored", rowSpec{op: pass.PoolNorm{Pool: 3, Abs: true}, rows: 12, cols: 5, special: putNaN(2, 5*4+3, 5*5+3)}, true)
-	add("nan-channel", rowSpec{batch: 2, rows: 12, cols: 5, special: putNaN(5*4+3)}, true)
+	add("nan-channel", rowSpec{batch: 2, rows: 12, cols: 5, special: putNaN(5*4 + 3)}, true)
 	add("no-rows", rowSpec{cols: 7}, true)
 	for _, onDevice := range []bool{false, true} {
 		op := pass.PoolNorm{Abs: true, Pool: 2, Epilogue: pass.Leaky(0.125)}
