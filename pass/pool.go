@@ -12,8 +12,8 @@ package pass
 // a mask of zeros gives mean 0 and deviation 1e-5.
 type StatsPool struct {
 	X        View // [Batch][Height·Width][Channels]
-	Masks    View // [Batch][Masks][Frames]
-	Y        View // [Batch][Masks][2·Channels·Height]
+	Masks    View // [Batch][Count][Frames]
+	Y        View // [Batch][Count][2·Channels·Height]
 	Batch    int  // 0: one item
 	Height   int  // lines
 	Width    int  // at least 1
