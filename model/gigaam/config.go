@@ -6,12 +6,16 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tandem-gpu/tandem/model/asr"
 	"github.com/tandem-gpu/tandem/model/conformer"
 	"github.com/tandem-gpu/tandem/model/frontend"
 	"github.com/tandem-gpu/tandem/model/gguf"
 	"github.com/tandem-gpu/tandem/model/vocabulary"
 	"github.com/tandem-gpu/tandem/pass"
 )
+
+// SampleRate is the number of samples in a second.
+const SampleRate = asr.SampleRate
 
 // A Config is the geometry of a network, as far as its tensors don't have it.
 type Config struct {

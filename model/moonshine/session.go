@@ -131,8 +131,8 @@ func (s *Session) Encode(ctx context.Context, utterances ...[]float32) error {
 		if most := s.cfg.Seconds * SampleRate; len(u) < MinSamples || len(u) > most {
 			return fmt.Errorf("moonshine: encode: utterance %d: want %d to %d samples, given %d: %w", b, MinSamples, most, len(u), pass.ErrInvalid)
 		}
-		if i := slices.IndexFunc(u, func(v float32) bool { return v-v != 0 }); i >= 0 {
-			return fmt.Errorf("moonshine: encode: utterance %d: sample %d: want a finite value, given %v: %w", b, i, u[i], pass.ErrInvalid)
+		if err := windows.Finite("sample", u); err != nil {
+			return fmt.Errorf("moonshine: encode: utterance %d: %w", b, err)
 		}
 		longest = max(longest, len(u))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/tandem-gpu/tandem/model/internal/greedy"
 	"github.com/tandem-gpu/tandem/model/internal/windows"
@@ -105,28 +104,28 @@ func (s *Session) alloc(ctx context.Context) error {
 
 // Encode takes the samples of some windows, mono at 16 kHz, at most the session's batch
 // and each at most [Config.Samples] long; shorter ones are filled up with zeros.
-func (s *Session) Encode(ctx context.Context, windows ...[]float32) error {
+func (s *Session) Encode(ctx context.Context, all ...[]float32) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	each := s.model.cfg.Samples()
-	if len(windows) < 1 || len(windows) > s.cfg.Batch {
-		return fmt.Errorf("whisper: encode: want 1 to %d windows, given %d: %w", s.cfg.Batch, len(windows), pass.ErrInvalid)
+	if len(all) < 1 || len(all) > s.cfg.Batch {
+		return fmt.Errorf("whisper: encode: want 1 to %d windows, given %d: %w", s.cfg.Batch, len(all), pass.ErrInvalid)
 	}
 	if s.samples == nil {
 		s.samples = make([]float32, s.cfg.Batch*each)
 	}
 	clear(s.samples)
-	for b, w := range windows {
+	for b, w := range all {
 		if len(w) > each {
 			return fmt.Errorf("whisper: encode: window %d: want at most %d samples, given %d: %w", b, each, len(w), pass.ErrInvalid)
 		}
-		if i := slices.IndexFunc(w, func(v float32) bool { return v-v != 0 }); i >= 0 {
-			return fmt.Errorf("whisper: encode: window %d: sample %d: want a finite value, given %v: %w", b, i, w[i], pass.ErrInvalid)
+		if err := windows.Finite("sample", w); err != nil {
+			return fmt.Errorf("whisper: encode: window %d: %w", b, err)
 		}
 		copy(s.samples[b*each:], w)
 	}
-	return s.run(ctx, 0, s.samples, len(windows))
+	return s.run(ctx, 0, s.samples, len(all))
 }
 
 // EncodeMel takes features of as many windows as the session's batch,
@@ -142,7 +141,7 @@ func (s *Session) EncodeMel(ctx context.Context, mel []float32) error {
 	return s.run(ctx, 1, mel, s.cfg.Batch)
 }
 
-func (s *Session) run(ctx context.Context, kind int, in []float32, windows int) error {
+func (s *Session) run(ctx context.Context, kind int, in []float32, count int) error {
 	s.encoded = 0
 	r, err := s.encoder(ctx, kind)
 	if err != nil {
@@ -156,7 +155,7 @@ func (s *Session) run(ctx context.Context, kind int, in []float32, windows int) 
 	if err := r.traced.Report(run, s.cfg.Trace); err != nil {
 		return fmt.Errorf("whisper: encode: %w", err)
 	}
-	s.encoded = windows
+	s.encoded = count
 	return nil
 }
 

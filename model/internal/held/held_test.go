@@ -19,6 +19,17 @@ var errBroken = errors.New("broken")
 
 func (broken) Unload(pass.Param) error { return errBroken }
 
+// A listener keeps what a session was configured with.
+type listener struct {
+	pass.Device
+	heard pass.SessionConfig
+}
+
+func (l *listener) NewSession(cfg pass.SessionConfig) (pass.Session, error) {
+	l.heard = cfg
+	return l.Device.NewSession(cfg)
+}
+
 func TestParams(t *testing.T) {
 	t.Parallel()
 	dev, err := cpu.Open(cpu.Config{})
@@ -34,9 +45,12 @@ func TestParams(t *testing.T) {
 	require.NoError(t, p.Take("net", dev, loader()))
 	require.NoError(t, p.Usable())
 	require.Len(t, p.params, 1)
+	listening := &listener{Device: dev}
+	p.dev = listening
 	session, err := p.NewSession(t.Context(), pass.Interactive)
 	require.NoError(t, err)
 	require.NoError(t, session.Close())
+	require.Equal(t, pass.SessionConfig{Label: "net", Latency: pass.Interactive}, listening.heard)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = p.NewSession(ended, pass.Batch)
