@@ -38,9 +38,10 @@ type Model struct {
 const maxIdle = 2
 
 // Load brings a network to a device; see the package for the names of tensors. It has
-// the heads that src has, one at least. An error names the tensor, what was wanted and
-// what was given; nothing stays on the device then. src must stay open until Load
-// returns, the device as long as the Model is used.
+// the heads that src has, one at least. src is read during Load only. An error names the
+// tensor, the shape that was wanted and the one given, and wraps pass.ErrInvalid, or is
+// the device's or the source's; nothing is left on the device then. The device must stay
+// open as long as the Model is used.
 func Load(ctx context.Context, dev pass.Device, src weights.Source, cfg Config) (*Model, error) {
 	if dev == nil || src == nil {
 		return nil, fmt.Errorf("gigaam: load: want a device and weights, given nil: %w", pass.ErrInvalid)
