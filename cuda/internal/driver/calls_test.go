@@ -94,6 +94,11 @@ func TestCalls(t *testing.T) {
 			f.Cooperative = true
 			return d.Launch(f, s)
 		}},
+		{"launch 0x501 4294967295,2,3 4,5,6 7 0x201 word (nil) with 6=1;", func() error {
+			f := f
+			f.Early = true
+			return d.Launch(f, s)
+		}},
 		{"launch graph 0x800 0x201;", func() error { return d.LaunchGraph(0x800, s) }},
 		{"stream 1 -5;", func() error { return is(Stream(0x200))(d.CreateStream(-5)) }},
 		{"destroy stream 0x201;", func() error { return d.DestroyStream(s) }},

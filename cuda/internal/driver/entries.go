@@ -37,6 +37,7 @@ const (
 	cuMemcpyDtoDAsync
 	cuMemsetD32Async
 	cuLaunchKernel
+	cuLaunchKernelEx
 	cuLaunchCooperativeKernel
 	cuStreamCreateWithPriority
 	cuStreamDestroy
@@ -107,6 +108,7 @@ var entries = [entryCount]struct {
 	cuMemcpyDtoDAsync:             {"cuMemcpyDtoDAsync_v2", 3020, false},
 	cuMemsetD32Async:              {"cuMemsetD32Async", 3020, false},
 	cuLaunchKernel:                {"cuLaunchKernel", 4000, false},
+	cuLaunchKernelEx:              {"cuLaunchKernelEx", 11060, false},
 	cuLaunchCooperativeKernel:     {"cuLaunchCooperativeKernel", 9000, false},
 	cuStreamCreateWithPriority:    {"cuStreamCreateWithPriority", 5050, false},
 	cuStreamDestroy:               {"cuStreamDestroy_v2", 4000, false},

@@ -93,6 +93,14 @@ int cuLaunchKernel(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 		void **params, void **extra) {
 	return note("launch %p %u,%u,%u %u,%u,%u %u %p %.4s %p;", f, gx, gy, gz, bx, by, bz, shared, s, (char *)params[0], extra);
 }
+typedef struct { int id; char pad[4]; union { int word; char room[64]; } value; } attribute;
+typedef struct { unsigned g[3], b[3], shared; handle stream; attribute *attributes; unsigned count; } config;
+int cuLaunchKernelEx(const config *c, handle f, void **params, void **extra) {
+	note("launch %p %u,%u,%u %u,%u,%u %u %p %.4s %p", f, c->g[0], c->g[1], c->g[2], c->b[0], c->b[1], c->b[2], c->shared, c->stream,
+		(char *)params[0], extra);
+	for (unsigned i = 0; i < c->count; i++) note(" with %d=%d", c->attributes[i].id, c->attributes[i].value.word);
+	return note(";");
+}
 int cuLaunchCooperativeKernel(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
 		handle s, void **params) {
 	return note("together %p %u,%u,%u %u,%u,%u %u %p %.4s;", f, gx, gy, gz, bx, by, bz, shared, s, (char *)params[0]);
