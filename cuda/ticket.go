@@ -62,6 +62,7 @@ func (p *program) Submit(job *backend.Job, from, to int) (backend.Ticket, error)
 		if err := p.renew(); err != nil {
 			return nil, err
 		}
+		p.runs++
 	}
 	b, err := p.block(job)
 	if err != nil {
@@ -73,12 +74,13 @@ func (p *program) Submit(job *backend.Job, from, to int) (backend.Ticket, error)
 	}
 	t.p, t.job, t.block, t.serial = p, job, b, job.Serial
 	t.from, t.to, t.last, t.sent = from, to, to == len(p.pieces), 0
+	t.segment, t.launched, t.over = from, 0, false
 	t.limit = p.limit(from, to)
 	p.s.inFlight.Add(1)
 	if from == 0 {
 		err = t.fill()
 	}
-	if err == nil {
+	for err == nil && !t.over {
 		err = d.do(t.begin)
 	}
 	if err != nil {
@@ -167,7 +169,7 @@ func (p *program) limit(from, to int) time.Duration {
 type ticket struct {
 	at     uintptr // of its mark, headBytes of page-locked memory
 	mark   []byte
-	begin  func() error         // submit
+	begin  func() error         // submit, until over
 	poll   func() (bool, error) // arrived; both are bound once, so that replays allocate nothing
 	queued func() error         // asks whether the queue is done
 
@@ -178,6 +180,9 @@ type ticket struct {
 	from, to int // pieces
 	last     bool
 	sent     int // bytes of what goes up that are on their way
+	segment  int // the one that is submitted next,
+	launched int // of which so many kernels are, if it has no graph
+	over     bool
 	limit    time.Duration
 	done     bool           // what queued found
 	spans    []driver.Event // of a traced run: before each launch, and after the last
@@ -189,25 +194,38 @@ func newTicket(at uintptr) *ticket {
 	return t
 }
 
-// submit puts the part into the queue. It runs on the thread of the context.
+// mostLaunches is how many kernels are launched before others may use the thread: the driver
+// lets nobody launch one when a thousand are waiting to run.
+const mostLaunches = 64
+
+// submit puts the part into the queue, or some of it. It runs on the thread of the context.
 func (t *ticket) submit() error {
 	p, drv, queue := t.p, t.p.s.d.drv, t.p.s.queue
-	arena := p.base
-	if t.from == 0 {
+	if t.from == 0 && t.sent < p.upload {
 		if err := t.send(p.upload); err != nil {
 			return err
 		}
 	}
-	for _, g := range p.segments[t.from:t.to] {
-		switch {
+	for room := mostLaunches; t.segment < t.to; t.segment, t.launched = t.segment+1, 0 {
+		g := p.segments[t.segment]
+		switch launches := p.launches[g.from:g.to]; {
 		case p.s.d.trace != nil:
-			if err := t.launch(p.launches[g.from:g.to]); err != nil {
+			if err := t.trace(launches); err != nil {
 				return err
 			}
 		case g.exec != 0:
 			if err := drv.LaunchGraph(g.exec, queue); err != nil {
 				return err
 			}
+		default:
+			n := min(len(launches)-t.launched, room)
+			if err := t.launch(launches, n); err != nil {
+				return err
+			}
+			if t.launched < len(launches) {
+				return nil
+			}
+			room -= n
 		}
 	}
 	if t.last {
@@ -222,11 +240,29 @@ func (t *ticket) submit() error {
 			to += uintptr(4 * o.Len)
 		}
 	}
-	return drv.CopyToHost(t.at, arena, headBytes, queue)
+	t.over = true
+	return drv.CopyToHost(t.at, p.base, headBytes, queue)
 }
 
-// launch runs kernels one by one, with the time taken between them.
-func (t *ticket) launch(launches []launch) error {
+// launch runs the next n kernels of a segment one by one. All but the first, before which
+// something else may have come, begin before the one before is done, if they wait for it
+// themselves.
+func (t *ticket) launch(launches []launch, n int) error {
+	d := t.p.s.d
+	for range n {
+		l := &launches[t.launched]
+		of := l.driver()
+		of.Early = t.launched > 0 && d.kernels.wait()
+		if err := d.drv.Launch(of, t.p.s.queue); err != nil {
+			return l.wrap(err)
+		}
+		t.launched++
+	}
+	return nil
+}
+
+// trace runs kernels one by one, with the time taken between them.
+func (t *ticket) trace(launches []launch) error {
 	drv, queue := t.p.s.d.drv, t.p.s.queue
 	stamp := func() error {
 		e, err := drv.CreateEvent()
@@ -241,7 +277,7 @@ func (t *ticket) launch(launches []launch) error {
 			return err
 		}
 		if err := drv.Launch(launches[i].driver(), queue); err != nil {
-			return fmt.Errorf("op %d: %s: kernel %s: %w", launches[i].step, launches[i].label, launches[i].entry.Name, err)
+			return launches[i].wrap(err)
 		}
 	}
 	return stamp()
@@ -274,7 +310,11 @@ func (t *ticket) end() (err error) {
 		}
 	}()
 	p := t.p
+	unmade := p.replay(t.from, min(t.to, len(p.segments)))
 	err = p.s.d.until(t.limit, t.poll)
+	if err == nil {
+		err = unmade
+	}
 	if err == nil {
 		err = t.status()
 	}
