@@ -201,22 +201,23 @@ func TestLaunchesThatFail(t *testing.T) {
 // until they have run.
 func TestGraphsOfPartsThatRan(t *testing.T) {
 	t.Parallel()
-	cancel := context.CancelFunc(nil)
+	var cancel atomic.Pointer[context.CancelFunc]
 	b := newBench(t, drivertest.Config{Lazy: true, Devices: []drivertest.Profile{plain()}, Kernel: func(string, driver.Launch) error {
-		if cancel != nil {
-			cancel() // in the first part
+		if f := cancel.Load(); f != nil {
+			(*f)() // in the first part
 		}
 		return nil
 	}}, Config{}, 64)
 	rec, in, _ := b.sums(t, 6)
 	bind := in.F32(make([]float32, in.Len()))
 	for range 3 {
-		var ctx context.Context
-		ctx, cancel = context.WithCancel(t.Context())
-		_, err := rec.Run(ctx, bind)
-		require.ErrorIs(t, err, context.Canceled)
+		ctx, stop := context.WithCancel(t.Context())
+		cancel.Store(&stop)
+		run, err := rec.Start(ctx, bind)
+		require.NoError(t, err)
+		require.ErrorIs(t, run.Wait(t.Context()), context.Canceled)
 	}
-	cancel = nil
+	cancel.Store(nil)
 	require.Positive(t, b.made()[1])
 	require.Less(t, b.made()[1], 6)
 	launched := b.made()[0]
