@@ -12,16 +12,16 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// sums records y = x + x, z = y + y and so on, n times in turn, on a device of which every
-// launch is a part if it is slow.
-func (b *bench) sums(t *testing.T, n int) (rec pass.Recording, in pass.Input, out pass.Output) {
+// sums records y = x + x, z = y + y and so on, n times in turn, of so many elements. On a
+// slow device every launch is a part.
+func (b *bench) sums(t *testing.T, n, elements int) (rec pass.Recording, in pass.Input, out pass.Output) {
 	t.Helper()
 	rec, err := b.ses.Record(t.Context(), pass.RecordOptions{Label: "sums"}, func(p pass.Pass) {
-		in = p.Input(pass.F32, 1<<14)
+		in = p.Input(pass.F32, elements)
 		x := in.Buffer
 		for range n {
-			y := p.Temp(pass.F32, 1<<14)
-			p.Do(pass.Add{A: x.View(), B: x.View(), Y: y.View(), Rows: 1, Cols: 1 << 14})
+			y := p.Temp(pass.F32, elements)
+			p.Do(pass.Add{A: x.View(), B: x.View(), Y: y.View(), Rows: 1, Cols: elements})
 			x = y
 		}
 		out = p.Output(x.View(), 1)
@@ -42,7 +42,7 @@ func TestGraphsComeWithRuns(t *testing.T) {
 	t.Parallel()
 	const n = mostLaunches + 7
 	b := newBench(t, drivertest.Config{Lazy: true}, Config{}, 64)
-	rec, in, _ := b.sums(t, n)
+	rec, in, _ := b.sums(t, n, 1<<14)
 	data := make([]float32, in.Len())
 	require.Equal(t, [3]int{}, b.made(), "nothing has run")
 	text := func() string {
@@ -54,7 +54,7 @@ func TestGraphsComeWithRuns(t *testing.T) {
 	for i, want := range [][3]int{{n, 0, 0}, {2 * n, 1, 0}, {2 * n, 1, 1}, {2 * n, 1, 2}} {
 		if i%2 == 1 { // the program is kept, with what it has
 			require.NoError(t, rec.Close())
-			rec, in, _ = b.sums(t, n)
+			rec, in, _ = b.sums(t, n, 1<<14)
 		}
 		run, err := rec.Run(t.Context(), in.F32(data))
 		require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestGraphsComeWithRuns(t *testing.T) {
 	require.NoError(t, rec.Close())
 
 	before := b.made()
-	rec, in, _ = b.sums(t, 3)
+	rec, in, _ = b.sums(t, 3, 1<<14)
 	var runs [5]pass.Run
 	for i := range runs {
 		var err error
@@ -98,7 +98,7 @@ func TestReplaysComputeTheSame(t *testing.T) {
 		require.NoError(t, err)
 		b.ses, err = b.dev.NewSession(pass.SessionConfig{})
 		require.NoError(t, err)
-		rec, in, out := b.sums(t, 10)
+		rec, in, out := b.sums(t, 10, 1<<14)
 		for i := range 4 {
 			data := make([]float32, in.Len())
 			data[0] = float32(i + 1)
@@ -124,7 +124,7 @@ func TestGraphsWithoutMemory(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"CreateGraph", "AddKernel", "AddEdges", "Instantiate"} {
 		b := newBench(t, drivertest.Config{}, Config{}, 64)
-		rec, in, _ := b.sums(t, 3)
+		rec, in, _ := b.sums(t, 3, 1<<14)
 		run := func(want int) {
 			t.Helper()
 			run, err := rec.Run(t.Context(), in.F32(make([]float32, in.Len())))
@@ -183,7 +183,7 @@ func TestLaunchesThatFail(t *testing.T) {
 		return nil
 	}}, Config{}, 64)
 	const n = 2 * mostLaunches
-	rec, in, _ := b.sums(t, n)
+	rec, in, _ := b.sums(t, n, 1<<14)
 	bind := in.F32(make([]float32, in.Len()))
 	b.drv.Fail("Launch", mostLaunches+3, driver.InvalidValue)
 	_, err := rec.Run(t.Context(), bind)
@@ -208,9 +208,9 @@ func TestGraphsOfPartsThatRan(t *testing.T) {
 		}
 		return nil
 	}}, Config{}, 64)
-	rec, in, _ := b.sums(t, 6)
+	rec, in, _ := b.sums(t, 6, 1<<20)
 	bind := in.F32(make([]float32, in.Len()))
-	for range 3 {
+	for range graphsAfter {
 		ctx, stop := context.WithCancel(t.Context())
 		cancel.Store(&stop)
 		run, err := rec.Start(ctx, bind)
