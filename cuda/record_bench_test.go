@@ -76,7 +76,8 @@ func BenchmarkRecord(b *testing.B) {
 }
 
 // What a recording of 1,000 ops costs that nobody has made before: recorded, run once and
-// closed; and each of its first runs, when there are more.
+// closed; and each of its first runs, when there are more. Eager is with graphs that are made
+// when it is recorded.
 func BenchmarkRuns(b *testing.B) {
 	dev, err := hosted(b, drivertest.New(drivertest.Config{}), Config{})
 	if onDevice() {
@@ -90,8 +91,13 @@ func BenchmarkRuns(b *testing.B) {
 	require.NoError(b, err)
 	rows := 32
 	x := make([]float32, 1<<20)
-	for _, runs := range []int{1, 4} {
-		b.Run(strconv.Itoa(runs), func(b *testing.B) {
+	for k := range 4 {
+		runs, patience, name := []int{1, 4}[k%2], graphsAfter, ""
+		if k >= 2 {
+			patience, name = 0, "-eager"
+		}
+		b.Run(strconv.Itoa(runs)+name, func(b *testing.B) {
+			dev.(opened).hw.patience = patience
 			took := make([]time.Duration, runs+2)
 			var since time.Time
 			end := func(k int) {
