@@ -3,8 +3,10 @@ package pass
 // A list collects what an op declares, in memory that the lists of several ops share: most
 // have two or three elements.
 type list[T any] struct {
-	all  []T
-	room []T // behind what was taken
+	all   []T
+	room  []T // behind what was taken
+	taken int // elements since rewind
+	first []T // what rewind goes back to
 }
 
 // The memory is of so many elements, and is given up where fewer than most ops have are left.
@@ -28,6 +30,7 @@ func (l *list[T]) take() []T {
 	}
 	all := l.all[:n:n]
 	l.all = nil
+	l.taken += n
 	if n <= cap(l.room) {
 		l.room = l.room[n:n]
 	}
@@ -38,4 +41,12 @@ func (l *list[T]) take() []T {
 func (l *list[T]) drop() {
 	clear(l.all)
 	l.all = nil
+}
+
+// rewind takes back what was taken: as much has room from then on.
+func (l *list[T]) rewind() {
+	if cap(l.first) < l.taken {
+		l.first = make([]T, 0, l.taken+roomFor)
+	}
+	l.all, l.room, l.taken = nil, l.first[:0], 0
 }

@@ -59,3 +59,83 @@ func TestCheckAllocates(t *testing.T) {
 		c.reset()
 	}), 1.5) // 1.1
 }
+
+// A Checker returns what Check does, values and pointers alike, in memory that is the same
+// after Reset; a clone is in none of it.
+func TestCheckerUsesMemoryAgain(t *testing.T) {
+	x, y, w := buffer(F32, 1000), buffer(F32, 1000), linear(4, 5)
+	var ops []Op
+	for i := range 3 * leastBoxes {
+		ops = append(ops,
+			Gemm{A: x.At(i), W: w, C: y.View(), Rows: 6},
+			&Gemm{A: x.At(i + 1), W: w, C: y.View(), Rows: 6},
+			Add{A: x.At(i), B: x.At(i + 1), Y: y.View(), Rows: 1, Cols: 4})
+	}
+	var c Checker
+	check := func() (all []Checked) {
+		for _, op := range ops {
+			checked, err := c.Check(op)
+			require.NoError(t, err)
+			all = append(all, checked)
+			_, err = c.Check(Gemm{A: x.View(), W: w, C: x.View(), Rows: 6})
+			require.ErrorIs(t, err, ErrInvalid)
+		}
+		return all
+	}
+	same := func(all []Checked) {
+		t.Helper()
+		for i, op := range ops {
+			want, err := Check(op)
+			require.NoError(t, err)
+			require.Equal(t, want, all[i])
+		}
+	}
+	same(check())
+	c.Reset() // in pieces
+	first := check()
+	same(first)
+	arg := &first[0].Args[0]
+	var clones []Checked
+	for _, checked := range first {
+		clones = append(clones, checked.Clone())
+	}
+	c.Reset()
+	second := check()
+	same(second)
+	require.Same(t, arg, &second[0].Args[0])
+	c.Reset()
+	for range ops {
+		_, err := c.Check(Gemm{A: y.View(), W: w, C: x.View(), Rows: 1})
+		require.NoError(t, err)
+		_, err = c.Check(Add{A: y.View(), B: y.View(), Y: x.View(), Rows: 1, Cols: 1})
+		require.NoError(t, err)
+	}
+	require.NotEqual(t, clones[0], second[0], "whose memory others have")
+	same(clones)
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		c.Reset()
+		for _, op := range ops {
+			if _, err := c.Check(op); err != nil {
+				t.Error(err)
+			}
+		}
+	}))
+}
+
+// Without memory for them ops are kept apart; those that an interface may hold itself always.
+func TestKeep(t *testing.T) {
+	c := checker{boxes: boxes{}}
+	require.Equal(t, tiny{3}, keep(&c, tiny{3}))
+	require.Equal(t, tiny{4}, keep(&c, tiny{4}))
+	a, b := keep(&c, Fill{Rows: 1}), keep(&c, Fill{Rows: 2})
+	require.Equal(t, []Op{Fill{Rows: 1}, Fill{Rows: 2}}, []Op{a, b})
+	require.Equal(t, Fill{Rows: 3}, keep(new(checker), Fill{Rows: 3}))
+}
+
+// tiny is an op as small as a word.
+type tiny struct{ n int }
+
+func (tiny) Name() string             { return "" }
+func (tiny) Cuts() []Cut              { return nil }
+func (t tiny) describe(*checker) Op   { return t }
+func (t tiny) part(Axis, int, int) Op { return t }

@@ -1,6 +1,10 @@
 package pass
 
-import "sync"
+import (
+	"reflect"
+	"slices"
+	"sync"
+)
 
 // An Op is one step of a recording: a struct value of this package, such as [Gemm].
 // The set is closed.
@@ -26,6 +30,15 @@ type Checked struct {
 	Params []ParamUse
 	Caches []CacheUse
 	Cost   Cost
+}
+
+// Clone returns a copy that is not in the memory of a [Checker].
+func (c Checked) Clone() Checked {
+	op := reflect.New(reflect.TypeOf(c.Op)).Elem()
+	op.Set(reflect.ValueOf(c.Op))
+	c.Op = op.Interface().(Op)
+	c.Args, c.Params, c.Caches = slices.Clone(c.Args), slices.Clone(c.Params), slices.Clone(c.Caches)
+	return c
 }
 
 // A ParamUse is a param that an op uses.
@@ -54,6 +67,30 @@ func Check(op Op) (Checked, error) {
 
 // checkers are used again, since recordings check thousands of ops.
 var checkers = sync.Pool{New: func() any { return new(checker) }}
+
+// A Checker checks the ops of a recording: for backends. What it returns lies in memory of
+// its own, which may serve one recording after another. The zero Checker is ready for use, by
+// one goroutine at a time.
+type Checker struct{ c checker }
+
+// Check is the function [Check]; what it returns is the caller's until Reset.
+func (k *Checker) Check(op Op) (Checked, error) {
+	if k.c.boxes == nil {
+		k.c.boxes = boxes{}
+	}
+	checked, err := k.c.check(op)
+	k.c.reset()
+	return checked, err
+}
+
+// Reset takes back the memory of all that Check has returned, ops included, for those that
+// are checked from then on: nobody may use it any more.
+func (k *Checker) Reset() {
+	k.c.boxes.rewind()
+	k.c.args.rewind()
+	k.c.params.rewind()
+	k.c.caches.rewind()
+}
 
 // Access says how an op uses an argument.
 type Access uint8

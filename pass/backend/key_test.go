@@ -1,7 +1,9 @@
 package backend
 
 import (
+	"reflect"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tandem-gpu/tandem/pass"
@@ -126,11 +128,11 @@ func TestKeysOfAllOps(t *testing.T) {
 // as they are.
 func TestKeysThatAreGivenUp(t *testing.T) {
 	t.Parallel()
+	var k keeper
 	key := func(rows int) []byte {
 		b := pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, ID: 1, Generation: 1}, pass.F32, 64)
-		return (&Plan{Steps: []pass.Checked{{Op: pass.Fill{To: b.View(), Rows: rows, Cols: 4}}}}).Key()
+		return (&Plan{Steps: []pass.Checked{{Op: pass.Fill{To: b.View(), Rows: rows, Cols: 4}}}}).key(k.room())
 	}
-	var k keeper
 	for i := range 50 {
 		program := &keepable{fakeProgram: &fakeProgram{s: &fakeStream{f: newFake()}}}
 		k.put(kept{program, key(i), 1})
@@ -146,4 +148,25 @@ func TestKeysThatAreGivenUp(t *testing.T) {
 		require.True(t, ok)
 		require.Empty(t, k.kept)
 	}
+}
+
+// What lies between the fields of an op says nothing.
+func TestKeysOfUnevenMemory(t *testing.T) {
+	t.Parallel()
+	key := func(op pass.Gemm) []byte { return (&Plan{Steps: []pass.Checked{{Op: op}}}).Key() }
+	clean := pass.Gemm{Rows: 3}
+	uneven, some := clean, 0
+	for _, g := range layoutOf(reflect.TypeFor[pass.Gemm]()).gaps {
+		if g.to-g.from >= 8 {
+			continue // an interface or a slice
+		}
+		for i := g.from; i < g.to; i++ {
+			*(*byte)(unsafe.Add(unsafe.Pointer(&uneven), i)) = 0xFF
+			some++
+		}
+	}
+	require.Positive(t, some)
+	require.Equal(t, key(clean), key(uneven))
+	uneven.Rows++
+	require.NotEqual(t, key(clean), key(uneven))
 }
