@@ -189,7 +189,7 @@ func TestEveryCallMayFail(t *testing.T) {
 	t.Parallel()
 	calls := []string{
 		"CreateStream", "PriorityRange", "Alloc", "HostAlloc", "CopyToDevice", "CopyToHost", "CreateEvent", "Record", "QueryEvent",
-		"Set32", "Granularity", "Reserve", "Create", "Map", "LoadModule", "Function", "Launch", "CreateGraph", "AddKernel", "AddEdges", "Instantiate", "LaunchGraph",
+		"Set32", "Granularity", "Reserve", "Create", "Map", "LoadModule", "Function", "Launch", "CreateGraph", "AddKernel", "AddEdges", "Instantiate", "Upload", "LaunchGraph",
 	}
 	work := func(drv *drivertest.Driver, fail func()) error {
 		dev, err := hosted(t, drv, Config{})
@@ -229,7 +229,7 @@ func TestEveryCallMayFail(t *testing.T) {
 		}
 		return errors.Join(err, rec.Close(), ses.Read(t.Context(), x.View(), make([]float32, 10)))
 	}
-	graphs := []string{"CreateGraph", "AddKernel", "AddEdges", "Instantiate"}
+	graphs := []string{"CreateGraph", "AddKernel", "AddEdges", "Instantiate", "Upload"}
 	good, opened := drivertest.New(drivertest.Config{}), map[string]int{}
 	require.NoError(t, work(good, func() {
 		for _, call := range calls {

@@ -90,7 +90,15 @@ func (p *program) graph(launches []launch, after func() [][]int, took *phases) (
 	}
 	took.end("edges")
 	defer took.end("instance")
-	return drv.Instantiate(g)
+	e, err := drv.Instantiate(g)
+	if err != nil {
+		return 0, err
+	}
+	if err := drv.Upload(e, p.s.queue); err != nil { // now, that the first replay need not wait for it
+		drv.DestroyExec(e)
+		return 0, err
+	}
+	return e, nil
 }
 
 // wrap says of which launch an error is.

@@ -122,7 +122,7 @@ func TestReplaysComputeTheSame(t *testing.T) {
 // Without memory for graphs runs go on without, and ask again, but not in every run.
 func TestGraphsWithoutMemory(t *testing.T) {
 	t.Parallel()
-	for _, call := range []string{"CreateGraph", "AddKernel", "AddEdges", "Instantiate"} {
+	for _, call := range []string{"CreateGraph", "AddKernel", "AddEdges", "Instantiate", "Upload"} {
 		b := newBench(t, drivertest.Config{}, Config{}, 64)
 		rec, in, _ := b.sums(t, 3, 1<<14)
 		run := func(want int) {

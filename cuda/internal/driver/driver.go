@@ -92,6 +92,9 @@ type Driver interface {
 	AddKernel(g Graph, l Launch) (Node, error)
 	AddEdges(g Graph, edges []Edge) error
 	Instantiate(g Graph) (Exec, error)
+	// Upload brings an instantiated graph to the device in the order of a stream, which its
+	// first launch would do.
+	Upload(e Exec, s Stream) error
 	DestroyExec(e Exec) error
 
 	// EncodeTensorMap makes a map for the bulk tensor copies of capability 9.0 and up.

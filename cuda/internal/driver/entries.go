@@ -61,6 +61,7 @@ const (
 	cuGraphAddDependencies
 	cuGraphAddWholeDependencies
 	cuGraphInstantiateWithFlags
+	cuGraphUpload
 	cuGraphExecDestroy
 	cuGraphLaunch
 	cuTensorMapEncodeTiled
@@ -132,6 +133,7 @@ var entries = [entryCount]struct {
 	cuGraphAddDependencies:        {"cuGraphAddDependencies_v2", 12030, true},
 	cuGraphAddWholeDependencies:   {"cuGraphAddDependencies", 10000, true},
 	cuGraphInstantiateWithFlags:   {"cuGraphInstantiateWithFlags", 11040, false},
+	cuGraphUpload:                 {"cuGraphUpload", 11010, false},
 	cuGraphExecDestroy:            {"cuGraphExecDestroy", 10000, false},
 	cuGraphLaunch:                 {"cuGraphLaunch", 10000, false},
 	cuTensorMapEncodeTiled:        {"cuTensorMapEncodeTiled", 12000, true},

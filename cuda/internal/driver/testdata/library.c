@@ -139,5 +139,6 @@ int cuGraphAddKernelNode_v2(handle *n, handle g, const handle *after, size_t cou
 }
 int cuGraphKernelNodeSetAttribute(handle n, int a, const int *v) { return note("node attribute %p %d %d;", n, a, v[0]); }
 int cuGraphInstantiateWithFlags(handle *x, handle g, uint64_t flags) { *x = (handle)0x800; return note("instantiate %p %lu;", g, flags); }
+int cuGraphUpload(handle x, handle s) { return note("upload %p %p;", x, s); }
 int cuGraphExecDestroy(handle x) { return note("destroy exec %p;", x); }
 int cuGraphLaunch(handle x, handle s) { return note("launch graph %p %p;", x, s); }
