@@ -12,14 +12,22 @@ type list[T any] struct {
 // The memory is of so many elements, and is given up where fewer than most ops have are left.
 const roomFor, roomLeft = 32, 4
 
-func (l *list[T]) add(v T) {
+// add returns the place of one more element.
+func (l *list[T]) add() *T {
 	if l.all == nil {
 		if cap(l.room) < roomLeft {
 			l.room = make([]T, 0, roomFor)
 		}
 		l.all = l.room
 	}
-	l.all = append(l.all, v) // elsewhere, if there is no room for all
+	n := len(l.all)
+	if n < cap(l.all) {
+		l.all = l.all[:n+1]
+	} else {
+		var none T
+		l.all = append(l.all, none) // elsewhere, since there is no room for all
+	}
+	return &l.all[n]
 }
 
 // take returns the elements, and begins anew.

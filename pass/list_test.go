@@ -13,9 +13,10 @@ func TestCheckedOpsAreApart(t *testing.T) {
 	x, w := buffer(F32, 1000), linear(4, 5)
 	ids, y := buffer(U32, 1000), buffer(F32, 1000)
 	var c checker
-	check := func(op Op) (Checked, error) {
+	check := func(op Op) (checked Checked, err error) {
 		defer c.reset()
-		return c.check(op)
+		err = c.check(op, &checked)
+		return checked, err
 	}
 	var ops []Op
 	var got []Checked
@@ -39,9 +40,9 @@ func TestCheckedOpsAreApart(t *testing.T) {
 		_ = append(got[i].Params, ParamUse{Name: "none"})
 	}
 	for i, op := range ops {
+		var want Checked
 		var alone checker
-		want, err := alone.check(op)
-		require.NoError(t, err)
+		require.NoError(t, alone.check(op, &want))
 		require.Equal(t, want, got[i])
 	}
 }
@@ -52,8 +53,8 @@ func TestCheckAllocates(t *testing.T) {
 	var op Op = Gemm{A: x.View(), W: linear(4, 5), C: y.View(), Rows: 6}
 	var c checker
 	require.Less(t, testing.AllocsPerRun(1000, func() {
-		_, err := c.check(op)
-		if err != nil {
+		var checked Checked
+		if err := c.check(op, &checked); err != nil {
 			t.Error(err)
 		}
 		c.reset()
@@ -74,11 +75,11 @@ func TestCheckerUsesMemoryAgain(t *testing.T) {
 	var c Checker
 	check := func() (all []Checked) {
 		for _, op := range ops {
-			checked, err := c.Check(op)
-			require.NoError(t, err)
+			var checked, none Checked
+			require.NoError(t, c.Check(op, &checked))
 			all = append(all, checked)
-			_, err = c.Check(Gemm{A: x.View(), W: w, C: x.View(), Rows: 6})
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, c.Check(Gemm{A: x.View(), W: w, C: x.View(), Rows: 6}, &none), ErrInvalid)
+			require.Zero(t, none)
 		}
 		return all
 	}
@@ -104,18 +105,17 @@ func TestCheckerUsesMemoryAgain(t *testing.T) {
 	same(second)
 	require.Same(t, arg, &second[0].Args[0])
 	c.Reset()
+	var other Checked
 	for range ops {
-		_, err := c.Check(Gemm{A: y.View(), W: w, C: x.View(), Rows: 1})
-		require.NoError(t, err)
-		_, err = c.Check(Add{A: y.View(), B: y.View(), Y: x.View(), Rows: 1, Cols: 1})
-		require.NoError(t, err)
+		require.NoError(t, c.Check(Gemm{A: y.View(), W: w, C: x.View(), Rows: 1}, &other))
+		require.NoError(t, c.Check(Add{A: y.View(), B: y.View(), Y: x.View(), Rows: 1, Cols: 1}, &other))
 	}
 	require.NotEqual(t, clones[0], second[0], "whose memory others have")
 	same(clones)
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		c.Reset()
 		for _, op := range ops {
-			if _, err := c.Check(op); err != nil {
+			if err := c.Check(op, &other); err != nil {
 				t.Error(err)
 			}
 		}

@@ -59,7 +59,8 @@ type CacheUse struct {
 // wanted and what was given. Whether the handles are alive is the backend's to say.
 func Check(op Op) (Checked, error) {
 	c := checkers.Get().(*checker)
-	checked, err := c.check(op)
+	var checked Checked
+	err := c.check(op, &checked)
 	c.reset()
 	checkers.Put(c)
 	return checked, err
@@ -73,14 +74,15 @@ var checkers = sync.Pool{New: func() any { return new(checker) }}
 // one goroutine at a time.
 type Checker struct{ c checker }
 
-// Check is the function [Check]; what it returns is the caller's until Reset.
-func (k *Checker) Check(op Op) (Checked, error) {
+// Check puts into to what the function [Check] returns; it is the caller's until Reset. If
+// there is an error, to is as it was.
+func (k *Checker) Check(op Op, to *Checked) error {
 	if k.c.boxes == nil {
 		k.c.boxes = boxes{}
 	}
-	checked, err := k.c.check(op)
+	err := k.c.check(op, to)
 	k.c.reset()
-	return checked, err
+	return err
 }
 
 // Reset takes back the memory of all that Check has returned, ops included, for those that

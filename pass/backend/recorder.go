@@ -61,40 +61,46 @@ func (r *recorder) Do(ops ...pass.Op) {
 		if r.err != nil || r.over {
 			return
 		}
-		checked, err := r.room.checker.Check(op)
+		n := len(r.plan.Steps)
+		r.plan.Steps = append(r.plan.Steps, pass.Checked{})
+		err := r.room.checker.Check(op, &r.plan.Steps[n])
+		keep := false
 		if err == nil {
-			err = r.add(&checked)
+			keep, err = r.add(&r.plan.Steps[n], n)
+		}
+		if !keep {
+			r.plan.Steps = r.plan.Steps[:n]
 		}
 		if err != nil {
-			r.failf("op %d: %w", len(r.plan.Steps), err)
+			r.failf("op %d: %w", n, err)
 		}
 	}
 }
 
-// add records a checked op after looking up its handles.
-func (r *recorder) add(op *pass.Checked) error {
-	for _, p := range op.Params {
+// add records a checked op after looking up its handles, and reports whether there is
+// anything to do.
+func (r *recorder) add(op *pass.Checked, step int) (writes bool, err error) {
+	for i := range op.Params {
+		p := &op.Params[i]
 		if err := r.useParam(p.Param); err != nil {
-			return fmt.Errorf("%s: %s: %w", op.Op.Name(), p.Name, err)
+			return false, fmt.Errorf("%s: %s: %w", op.Op.Name(), p.Name, err)
 		}
 	}
-	step := len(r.plan.Steps)
-	writes := false
 	for _, u := range op.Caches {
 		if err := r.useCache(u.Cache); err != nil {
-			return fmt.Errorf("%s: %s: %w", op.Op.Name(), u.Name, err)
+			return false, fmt.Errorf("%s: %s: %w", op.Op.Name(), u.Name, err)
 		}
 		writes = writes || u.Access&pass.Write != 0
 	}
 	for i := range op.Args {
 		a := &op.Args[i]
 		if err := r.useArg(a, step); err != nil {
-			return fmt.Errorf("%s: %s: %w", op.Op.Name(), a.Name, err)
+			return false, fmt.Errorf("%s: %s: %w", op.Op.Name(), a.Name, err)
 		}
 		writes = writes || a.Access&pass.Write != 0 && !empty(a)
 	}
 	if !writes {
-		return nil // nothing to do
+		return false, nil
 	}
 	for i := range op.Args {
 		a := &op.Args[i]
@@ -102,8 +108,7 @@ func (r *recorder) add(op *pass.Checked) error {
 			r.temps[b.Ref().ID-1].written = true
 		}
 	}
-	r.plan.Steps = append(r.plan.Steps, *op)
-	return nil
+	return true, nil
 }
 
 func empty(a *pass.Arg) bool { return a.Batch == 0 || a.Rows == 0 || a.Cols == 0 }
