@@ -253,3 +253,39 @@ func TestRunsAreOrderedAcrossWays(t *testing.T) {
 	}
 	require.Equal(t, strings.Repeat("le", 6), string(order))
 }
+
+// polite is a driver that notes how many kernels were launched before others had a turn.
+type polite struct {
+	hostDriver
+	since, most int
+}
+
+func (p *polite) Current() (driver.Context, error) {
+	p.since = 0
+	return p.hostDriver.Current()
+}
+
+func (p *polite) Launch(l driver.Launch, s driver.Stream) error {
+	p.since++
+	p.most = max(p.most, p.since)
+	return p.hostDriver.Launch(l, s)
+}
+
+// Others have the driver in between many launches, of which each may have to wait.
+func TestLaunchesLetOthersIn(t *testing.T) {
+	t.Parallel()
+	drv := &polite{hostDriver: hostDriver{drivertest.New(drivertest.Config{})}}
+	cfg, err := Config{}.resolve()
+	require.NoError(t, err)
+	b := &bench{drv: drv.Driver}
+	b.dev, err = open(t.Context(), drv, cfg)
+	require.NoError(t, err)
+	defer b.dev.Close()
+	b.ses, err = b.dev.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	rec, in, _ := b.sums(t, 3*mostLaunches+1, 4)
+	_, err = rec.Run(t.Context(), in.F32(make([]float32, 4)))
+	require.NoError(t, err)
+	require.Equal(t, 3*mostLaunches+1, b.made()[0])
+	require.Equal(t, mostLaunches, drv.most)
+}

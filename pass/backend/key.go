@@ -9,13 +9,10 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// Key returns bytes that two plans of one session share only if they are the same: the same
+// key returns bytes that two plans of one session share only if they are the same: the same
 // ops, one for one, on the same params, caches and buffers, and with temporaries, inputs and
 // outputs that lie alike. A backend that has compiled one may run it for the other. It is
-// nil if that cannot be told.
-func (p *Plan) Key() []byte { return p.key(nil) }
-
-// key is Key, in memory that is given, if it is enough.
+// nil if that cannot be told, and in the memory that is given, if it is enough.
 func (p *Plan) key(room []byte) []byte {
 	if n := 256 * (len(p.Steps) + 1); cap(room) < n {
 		room = make([]byte, 0, n)

@@ -46,7 +46,7 @@ func TestKey(t *testing.T) {
 		for _, op := range ops {
 			p.Steps = append(p.Steps, pass.Checked{Op: op})
 		}
-		return p.Key()
+		return p.key(nil)
 	}
 	usual := variant{state: 1, param: 1, rows: 4, epilogue: pass.Residual(1), lengths: pass.Fixed(3)}
 	require.NotEmpty(t, key(1, usual))
@@ -83,7 +83,7 @@ func TestKeyOfOrder(t *testing.T) {
 		for _, id := range ids {
 			p.states = append(p.states, pass.Ref{Device: 1, Session: 1, ID: id, Generation: 1})
 		}
-		return p.Key()
+		return p.key(nil)
 	}
 	require.Equal(t, key(1, 2), key(1, 2))
 	require.NotEqual(t, key(1, 2), key(2, 1))
@@ -95,7 +95,7 @@ func TestKeyOfState(t *testing.T) {
 	t.Parallel()
 	key := func(recording uint32) []byte {
 		b := pass.MakeBuffer(pass.Ref{Device: 1, Session: 1, Recording: recording, ID: 1, Generation: 1}, pass.F32, 4)
-		return (&Plan{Steps: []pass.Checked{{Op: pass.Fill{To: b.View(), Rows: 1, Cols: 4}}}}).Key()
+		return (&Plan{Steps: []pass.Checked{{Op: pass.Fill{To: b.View(), Rows: 1, Cols: 4}}}}).key(nil)
 	}
 	require.Equal(t, key(1), key(2))
 	require.NotEqual(t, key(0), key(1))
@@ -104,7 +104,7 @@ func TestKeyOfState(t *testing.T) {
 func TestKeyOfSlices(t *testing.T) {
 	t.Parallel()
 	key := func(stop ...uint32) []byte {
-		return (&Plan{Steps: []pass.Checked{{Op: pass.Advance{Stop: stop}}}}).Key()
+		return (&Plan{Steps: []pass.Checked{{Op: pass.Advance{Stop: stop}}}}).key(nil)
 	}
 	require.Equal(t, key(1, 2), key(1, 2))
 	require.NotEqual(t, key(1, 2), key(1, 3))
@@ -120,7 +120,7 @@ func TestKeysOfAllOps(t *testing.T) {
 		pass.GLU{}, pass.Embed{}, pass.Permute{}, pass.Advance{}, pass.StatsPool{}, pass.Attention{}, pass.Attend{}, pass.Append{}, pass.Conv2D{},
 		pass.ConvGLU{}, pass.DepthwiseConv2D{}, pass.LogMel{},
 	} {
-		require.NotNil(t, (&Plan{Steps: []pass.Checked{{Op: op}}}).Key(), "%T", op)
+		require.NotNil(t, (&Plan{Steps: []pass.Checked{{Op: op}}}).key(nil), "%T", op)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestKeysThatAreGivenUp(t *testing.T) {
 // What lies between the fields of an op says nothing.
 func TestKeysOfUnevenMemory(t *testing.T) {
 	t.Parallel()
-	key := func(op pass.Gemm) []byte { return (&Plan{Steps: []pass.Checked{{Op: op}}}).Key() }
+	key := func(op pass.Gemm) []byte { return (&Plan{Steps: []pass.Checked{{Op: op}}}).key(nil) }
 	clean := pass.Gemm{Rows: 3}
 	uneven, some := clean, 0
 	for _, g := range layoutOf(reflect.TypeFor[pass.Gemm]()).gaps {
