@@ -25,6 +25,7 @@ type device struct {
 	kernels    *images
 	choices    chooser
 	watchdog   time.Duration
+	patience   int // runs of a recording after which it becomes graphs
 	trace      func(Trace)
 	log        *slog.Logger
 	ledger     ledger

@@ -4,10 +4,12 @@
 //	dev, err := cuda.Open(ctx, cuda.Config{})
 //	defer dev.Close()
 //
-// A recording becomes one CUDA graph whose edges are the real dependencies of its
-// kernels, so that ops that do not depend on each other run side by side. All recordings
-// of a session share one workspace at addresses that never change, so that a graph is
-// made once. Data of one run go to the device in one copy, behind a number that is the
+// A recording that runs more than twice becomes a CUDA graph, whose edges are the real
+// dependencies of its kernels, so that ops that do not depend on each other run side by
+// side: the graph is made while the device works on the second run. Until then kernels are
+// launched one by one, since a graph costs more than it saves to who runs a recording once.
+// All recordings of a session share one workspace at addresses that never change, so that a
+// graph is made once. Data of one run go to the device in one copy, behind a number that is the
 // run's own; it comes back last, and only then is the run done.
 //
 // In Exact math tensor cores multiply each operand in two halves, scaled by powers of two,

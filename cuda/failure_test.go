@@ -95,19 +95,19 @@ func TestWorkspaceMovesUnderARun(t *testing.T) {
 	})
 	require.NoError(t, err)
 	b.drv.Stall(true)
-	before := b.drv.Calls("LaunchGraph")
+	before := b.drv.Calls("Launch")
 	run, err := rec.Start(t.Context())
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return b.drv.Calls("LaunchGraph") == before+2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return b.drv.Calls("Launch") == before+2 }, time.Minute, time.Millisecond)
 	_, err = b.record(t, 5<<20)
 	require.NoError(t, err)
 	b.drv.Stall(false)
 	require.NoError(t, run.Wait(t.Context()))
-	require.Equal(t, before+6, b.drv.Calls("LaunchGraph"))
+	require.Equal(t, before+6, b.drv.Calls("Launch"))
 }
 
-// A recording whose graphs could not be made again for a workspace that moved does not run
-// without them.
+// A recording whose graphs are not made again for a workspace that moved does not run with
+// those that it had: without memory for them, kernels are launched one by one.
 func TestGraphsThatAreNotRenewed(t *testing.T) {
 	t.Parallel()
 	var kernels atomic.Int32
@@ -117,17 +117,27 @@ func TestGraphsThatAreNotRenewed(t *testing.T) {
 		kernels.Add(1)
 		return nil
 	}}, Config{}, 64)
-	_, err := b.record(t, 5<<20)
-	require.NoError(t, err)
-	for _, call := range []string{"Instantiate", "AddKernel"} {
-		b.drv.Fail(call, 1, driver.OutOfMemory)
+	for range graphsAfter + 1 {
+		_, err := b.rec.Run(t.Context())
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, b.drv.Calls("LaunchGraph"))
+	for i, call := range []string{"Instantiate", "AddKernel"} {
+		kernels.Store(0)
+		_, err := b.record(t, 5<<20<<i)
+		require.NoError(t, err)
+		b.drv.Fail(call, 1, driver.InvalidValue)
 		_, err = b.rec.Run(t.Context())
-		require.ErrorIs(t, err, pass.ErrOutOfMemory, call)
+		require.ErrorContains(t, err, "INVALID_VALUE", call)
 		require.Zero(t, kernels.Load())
 	}
+	_, err := b.record(t, 20<<20)
+	require.NoError(t, err)
+	b.drv.Fail("Instantiate", 1, driver.OutOfMemory)
 	_, err = b.rec.Run(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, kernels.Load())
+	require.Equal(t, 1, b.drv.Calls("LaunchGraph"))
 }
 
 // What a compilation has chosen once stays, whatever is forced before it is over.
@@ -201,6 +211,7 @@ func TestLateWorkIsWaitedFor(t *testing.T) {
 	b := &bench{dev: dev}
 	b.ses, err = dev.NewSession(pass.SessionConfig{})
 	require.NoError(t, err)
+	b.eager()
 	b.rec, err = b.record(t, 64)
 	require.NoError(t, err)
 	inner.Stall(true)
@@ -396,7 +407,7 @@ func TestDumpWhileRunning(t *testing.T) {
 	wait.Go(func() {
 		for range 200 {
 			var text strings.Builder
-			if err := b.rec.Dump(&text); err != nil || !strings.Contains(text.String(), "move_fill: grid") || !strings.Contains(text.String(), "1 kernels in 1 graphs") {
+			if err := b.rec.Dump(&text); err != nil || !strings.Contains(text.String(), "move_fill: grid") || !strings.Contains(text.String(), "1 kernels in 1 parts") {
 				t.Errorf("%v: %q", err, text.String())
 				return
 			}

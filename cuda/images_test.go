@@ -225,10 +225,18 @@ func TestImagesShareMemory(t *testing.T) {
 	}
 }
 
-// eager is a driver of tests that counts the edges along which kernels are launched early.
+// eager is a driver of tests that counts the edges along which kernels are launched early,
+// and the kernels that are without any.
 type eager struct {
 	hostDriver
-	edges int
+	edges, launches int
+}
+
+func (e *eager) Launch(l driver.Launch, s driver.Stream) error {
+	if l.Early {
+		e.launches++
+	}
+	return e.hostDriver.Launch(l, s)
 }
 
 func (e *eager) AddEdges(g driver.Graph, edges []driver.Edge) error {
@@ -251,13 +259,18 @@ func TestEarlyLaunches(t *testing.T) {
 		require.NoError(t, err)
 		ses, err := dev.NewSession(pass.SessionConfig{})
 		require.NoError(t, err)
-		_, err = ses.Record(t.Context(), pass.RecordOptions{}, func(p pass.Pass) {
+		rec, err := ses.Record(t.Context(), pass.RecordOptions{}, func(p pass.Pass) {
 			x := p.Temp(pass.F32, 64)
 			p.Do(pass.Fill{To: x.View(), Rows: 1, Cols: 64, Value: 1})
 			p.Do(pass.Fill{To: x.View(), Rows: 1, Cols: 32, Value: 2})
 			p.Output(x.View(), 1)
 		})
 		require.NoError(t, err)
+		for n := range 2 {
+			_, err := rec.Run(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want*(n+1), drv.launches, "the first of a run comes behind a copy")
+		}
 		require.Equal(t, want, drv.edges, tier)
 		i := slices.IndexFunc(dev.Info().Variants, func(v pass.Variant) bool { return v.Name == "programmatic launch" })
 		require.GreaterOrEqual(t, i, 0)

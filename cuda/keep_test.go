@@ -15,6 +15,7 @@ import (
 func TestRecordedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, drivertest.Config{}, Config{}, 64)
+	b.eager()
 	made := func(want int, f func() (pass.Recording, error)) pass.Recording {
 		t.Helper()
 		before := b.drv.Calls("Instantiate")
@@ -42,28 +43,33 @@ func TestRecordedAgain(t *testing.T) {
 func TestKeptPrograms(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, drivertest.Config{}, Config{}, 1)
+	b.eager()
 	for n := range 2 * backend.KeptPrograms {
 		rec, err := b.record(t, 2+n)
 		require.NoError(t, err)
 		require.NoError(t, rec.Close())
 	}
-	require.Equal(t, backend.KeptPrograms, b.drv.Calls("Instantiate")-1-b.drv.Calls("DestroyExec"))
+	require.Equal(t, backend.KeptPrograms, b.drv.Calls("Instantiate")-b.drv.Calls("DestroyExec"))
 	rec, err := b.record(t, 2) // given up first
 	require.NoError(t, err)
-	require.Equal(t, 2*backend.KeptPrograms+2, b.drv.Calls("Instantiate"))
+	require.Equal(t, 2*backend.KeptPrograms+1, b.drv.Calls("Instantiate"))
 	require.NoError(t, rec.Close())
-	b.drv.Fail("Instantiate", 1, driver.OutOfMemory)
-	_, err = b.record(t, 100)
+	b.drv.Fail("Create", 1, driver.OutOfMemory)
+	_, err = b.record(t, 5<<20)
 	require.NoError(t, err, "with the memory of those that were kept")
-	require.Equal(t, b.drv.Calls("Instantiate")-1, b.drv.Calls("DestroyExec")+2)
+	require.Equal(t, b.drv.Calls("Instantiate"), b.drv.Calls("DestroyExec")+1)
 }
 
 // Temporaries that take more than is kept are given up with the last recording, and there
 // again for the next.
 func TestRecordedAgainWithoutWorkspace(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, drivertest.Config{}, Config{}, keptBytes)
+	b := newBench(t, drivertest.Config{}, Config{}, 1)
+	b.eager()
+	first, err := b.record(t, keptBytes)
+	require.NoError(t, err)
 	require.NoError(t, b.rec.Close())
+	require.NoError(t, first.Close())
 	before := b.drv.Calls("Map")
 	rec, err := b.record(t, keptBytes)
 	require.NoError(t, err)
@@ -79,10 +85,13 @@ func TestRecordedAgainElsewhere(t *testing.T) {
 	p := drivertest.Hopper()
 	p.NoVirtual = true
 	b := newBench(t, drivertest.Config{Devices: []drivertest.Profile{p}}, Config{}, 64)
-	require.NoError(t, b.rec.Close())
-	_, err := b.record(t, 5<<20)
+	b.eager()
+	first, err := b.record(t, 65)
 	require.NoError(t, err)
-	rec, err := b.record(t, 64)
+	require.NoError(t, first.Close())
+	_, err = b.record(t, 5<<20)
+	require.NoError(t, err)
+	rec, err := b.record(t, 65)
 	require.NoError(t, err)
 	require.Equal(t, 3, b.drv.Calls("Instantiate"))
 	_, err = rec.Run(t.Context())

@@ -109,7 +109,7 @@ func open(ctx context.Context, drv driver.Driver, cfg Config) (pass.Device, erro
 		return nil, err
 	}
 	d := &device{
-		drv: drv, gpu: gpu, thread: driver.NewThread(drv), watchdog: cfg.Watchdog, trace: cfg.Trace, log: cfg.Logger,
+		drv: drv, gpu: gpu, thread: driver.NewThread(drv), watchdog: cfg.Watchdog, patience: graphsAfter, trace: cfg.Trace, log: cfg.Logger,
 		ledger: ledger{limit: cfg.MemoryBudget}, staging: newStaging(),
 	}
 	if d.watchdog == 0 {

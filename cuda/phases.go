@@ -28,9 +28,9 @@ func (p *phases) end(name string) {
 	p.took = append(p.took, slog.Duration(name, part))
 }
 
-// log says what a program took.
-func (p *phases) log(to *slog.Logger, label string, kernels int) {
+// log says what was made, and what it took.
+func (p *phases) log(to *slog.Logger, what, label string, kernels int) {
 	if ctx := context.Background(); to.Enabled(ctx, slog.LevelDebug) {
-		to.LogAttrs(ctx, slog.LevelDebug, "cuda: recording", append(p.took, slog.String("label", label), slog.Int("kernels", kernels))...)
+		to.LogAttrs(ctx, slog.LevelDebug, what, append(p.took, slog.String("label", label), slog.Int("kernels", kernels))...)
 	}
 }

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/backend"
-	"github.com/tandem-gpu/tandem/pass/backend/parallel"
 )
 
-// program is a compiled recording: one graph, or several if its work takes long.
+// program is a compiled recording: launches, in segments that become graphs once it has run
+// more than once.
 type program struct {
 	s        *stream
 	plan     *backend.Plan
@@ -24,25 +25,29 @@ type program struct {
 	chosen     map[string][2]string // by the compiler
 	segments   []segment
 	pieces     []pass.Cost
-	base       driver.Pointer // of the arena, as the graphs know it
+	base       driver.Pointer // of the arena, as the launches know it
 	generation int            // of the arena
 	bytes      int            // of the arena
 	offsets    []int          // of the plan's temporaries in it, in elements
 	upload     int            // bytes that go up with each run: head and inputs
 	download   int            // bytes of the outputs
 
+	runs   int          // begun so far
+	due    int          // how many there are when graphs are made
+	graphs atomic.Int32 // that there are
+
 	version int      // of the choices
 	blocks  []*block // of page-locked memory, one for each job
 	failed  uint64   // serial of a job of which a part has failed
 }
 
-// A segment is launches that one graph holds.
+// A segment is launches that one graph holds, when it is made.
 type segment struct {
 	from, to int
 	exec     driver.Exec
 }
 
-// compile makes the launches and their graphs.
+// compile makes the launches.
 func (p *program) compile(ctx context.Context) error {
 	s := p.s
 	s.mu.Lock()
@@ -88,12 +93,9 @@ func (p *program) compile(ctx context.Context) error {
 		p.download += 4 * o.Len
 	}
 	p.cut()
-	if err := p.instantiate(took); err != nil {
-		return err
-	}
-	took.log(s.d.log, p.plan.Label, len(p.launches))
-	p.generation = s.arena.generation // not before: without graphs nothing may be submitted
-	return nil
+	took.log(s.d.log, "cuda: recording", p.plan.Label, len(p.launches))
+	p.generation = s.arena.generation // not before: without launches nothing may be submitted
+	return p.replay(0, len(p.segments))
 }
 
 // A graph holds about this much work, by the device's rate: so much that what launching
@@ -123,62 +125,6 @@ func (p *program) cut() {
 	p.segments, p.pieces = append(p.segments, segment{from: from, to: len(p.launches)}), append(p.pieces, sum)
 }
 
-// instantiate makes the graphs.
-func (p *program) instantiate(took *phases) error {
-	if p.s.d.trace != nil {
-		return nil
-	}
-	for i := range p.segments {
-		g := &p.segments[i]
-		if g.from == g.to {
-			continue
-		}
-		launches := p.launches[g.from:g.to]
-		after := parallel.Begin(func() [][]int { return dependencies(launches) }) // while the driver makes the nodes
-		err := p.s.d.do(func() (err error) {
-			g.exec, err = p.graph(launches, after, took)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// graph makes an executable graph of launches that come after others.
-func (p *program) graph(launches []launch, after func() [][]int, took *phases) (driver.Exec, error) {
-	drv := p.s.d.drv
-	g, err := drv.CreateGraph()
-	if err != nil {
-		return 0, err
-	}
-	defer drv.DestroyGraph(g)
-	nodes := make([]driver.Node, len(launches))
-	for i := range launches {
-		if nodes[i], err = drv.AddKernel(g, launches[i].driver()); err != nil {
-			return 0, fmt.Errorf("op %d: %s: kernel %s: %w", launches[i].step, launches[i].label, launches[i].entry.Name, err)
-		}
-	}
-	took.end("nodes")
-	edges := make([]driver.Edge, 0, len(launches)+len(launches)/4)
-	for i, before := range after() {
-		// A kernel waits for what it depends on by itself, and every kernel does, so
-		// that all that came before the one is done as well.
-		early := len(before) == 1 && p.s.d.kernels.wait()
-		for _, k := range before {
-			edges = append(edges, driver.Edge{From: nodes[k], To: nodes[i], Programmatic: early})
-		}
-	}
-	took.end("order")
-	if err := drv.AddEdges(g, edges); err != nil {
-		return 0, err
-	}
-	took.end("edges")
-	defer took.end("instance")
-	return drv.Instantiate(g)
-}
-
 // driver returns a launch as the driver takes it.
 func (l *launch) driver() driver.Launch {
 	return driver.Launch{
@@ -206,6 +152,7 @@ func (p *program) drop() {
 	p.held = nil
 	segments := p.segments
 	p.segments = nil
+	p.graphs.Store(0)
 	p.s.d.do(func() error {
 		for _, g := range segments {
 			if g.exec != 0 {
@@ -266,7 +213,7 @@ func (p *program) text() string {
 			b.WriteByte('\n')
 		}
 	}
-	fmt.Fprintf(&b, "workspace: %d bytes; %d kernels in %d graphs; %d bytes up, %d down\n",
-		p.bytes, len(p.launches), len(p.pieces), p.upload, p.download)
+	fmt.Fprintf(&b, "workspace: %d bytes; %d kernels in %d parts, %d of them graphs by now; %d bytes up, %d down\n",
+		p.bytes, len(p.launches), len(p.pieces), p.graphs.Load(), p.upload, p.download)
 	return b.String()
 }

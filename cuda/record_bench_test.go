@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -70,6 +71,65 @@ func BenchmarkRecord(b *testing.B) {
 				b.ReportMetric(a.Value.Duration().Seconds()*1e6/n, a.Key+"-us")
 			}
 			b.ReportMetric(closing.Seconds()*1e6/n, "close-us")
+		})
+	}
+}
+
+// What a recording of 1,000 ops costs that nobody has made before: recorded, run once and
+// closed; and each of its first runs, when there are more. Eager is with graphs that are made
+// when it is recorded.
+func BenchmarkRuns(b *testing.B) {
+	dev, err := hosted(b, drivertest.New(drivertest.Config{}), Config{})
+	if onDevice() {
+		dev, err = Open(b.Context(), Config{})
+	}
+	require.NoError(b, err)
+	defer dev.Close()
+	ses, err := dev.NewSession(pass.SessionConfig{})
+	require.NoError(b, err)
+	w, err := mixed.Load(b.Context(), dev)
+	require.NoError(b, err)
+	rows := 32
+	x := make([]float32, 1<<20)
+	for k := range 4 {
+		runs, patience, name := []int{1, 4}[k%2], graphsAfter, ""
+		if k >= 2 {
+			patience, name = 0, "-eager"
+		}
+		b.Run(strconv.Itoa(runs)+name, func(b *testing.B) {
+			dev.(opened).hw.patience = patience
+			took := make([]time.Duration, runs+2)
+			var since time.Time
+			end := func(k int) {
+				took[k] += time.Since(since)
+				since = time.Now()
+			}
+			for b.Loop() {
+				rows = max(33, (rows+1)%4096)
+				since = time.Now()
+				var in pass.Input
+				rec, err := ses.Record(b.Context(), pass.RecordOptions{Math: pass.Fast}, func(p pass.Pass) { in = w.Do(p, rows) })
+				require.NoError(b, err)
+				end(0)
+				for k := range runs {
+					run, err := rec.Run(b.Context(), in.F32(x[:in.Len()]))
+					require.NoError(b, err)
+					run.Close()
+					end(1 + k)
+				}
+				require.NoError(b, rec.Close())
+				end(runs + 1)
+			}
+			for k, sum := range took {
+				name := "run-" + strconv.Itoa(k)
+				switch k {
+				case 0:
+					name = "record"
+				case runs + 1:
+					name = "close"
+				}
+				b.ReportMetric(sum.Seconds()*1e6/float64(b.N), name+"-us")
+			}
 		})
 	}
 }

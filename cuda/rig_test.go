@@ -73,7 +73,8 @@ func emulatedDriver(t testing.TB, gpu drivertest.Profile) hostDriver {
 }
 
 // emulated opens the backend on an emulated GPU, or on the GPU that there is as if it were
-// that one: with the kernels that such a device can take, and what rules say of it.
+// that one: with the kernels that such a device can take, and what rules say of it. Graphs
+// are made with recordings, so that kernels run in any order that their dependencies allow.
 func emulated(t testing.TB, gpu drivertest.Profile, cfg Config) pass.Device {
 	t.Helper()
 	dev, err := tryEmulated(t, gpu, cfg)
@@ -81,8 +82,13 @@ func emulated(t testing.TB, gpu drivertest.Profile, cfg Config) pass.Device {
 	return dev
 }
 
-func tryEmulated(t testing.TB, gpu drivertest.Profile, cfg Config) (pass.Device, error) {
+func tryEmulated(t testing.TB, gpu drivertest.Profile, cfg Config) (dev pass.Device, err error) {
 	t.Helper()
+	defer func() {
+		if dev != nil { // neither an error nor a test that is skipped
+			dev.(opened).hw.patience = 0
+		}
+	}()
 	if cfg.Logger == nil {
 		cfg.Logger = used.logger()
 	}
@@ -102,7 +108,7 @@ func tryEmulated(t testing.TB, gpu drivertest.Profile, cfg Config) (pass.Device,
 		return dev, err
 	}
 	gpu.Clock, gpu.MemoryClock = 1, 1 // the emulator's pace, by which runs are divided
-	cfg, err := cfg.resolve()
+	cfg, err = cfg.resolve()
 	require.NoError(t, err)
 	return open(context.Background(), emulatedDriver(t, gpu), cfg)
 }

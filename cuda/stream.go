@@ -91,7 +91,7 @@ func (s *stream) Compile(ctx context.Context, plan *backend.Plan) (backend.Progr
 	if err := s.d.gone(); err != nil {
 		return nil, err
 	}
-	p := &program{s: s, plan: plan, version: s.d.choices.version()}
+	p := &program{s: s, plan: plan, due: s.d.patience, version: s.d.choices.version()}
 	done := false
 	defer func() {
 		if !done { // with an error, or a panic

@@ -15,22 +15,24 @@ type checker struct {
 	caches list[CacheUse]
 	cost   Cost
 	shared [][2]string // pairs of arguments that may be the same view
+	boxes  boxes       // nil: ops are kept apart
 }
 
-// check checks one op.
-func (c *checker) check(op Op) (Checked, error) {
+// check checks one op, and puts into to what it is.
+func (c *checker) check(op Op, to *Checked) error {
 	if op == nil {
 		c.op = "op"
 		c.failf("want an op, given nil")
-		return Checked{}, c.err
+		return c.err
 	}
 	c.op = op.Name()
 	op = op.describe(c)
 	c.checkAliasing()
 	if c.err != nil {
-		return Checked{}, c.err
+		return c.err
 	}
-	return Checked{op, c.args.take(), c.params.take(), c.caches.take(), c.cost}, nil
+	to.Op, to.Args, to.Params, to.Caches, to.Cost = op, c.args.take(), c.params.take(), c.caches.take(), c.cost
+	return nil
 }
 
 // reset makes the checker ready for the next op.
@@ -130,7 +132,7 @@ func (c *checker) arg(name string, access Access, t DType, v View, batch, rows, 
 			return v
 		}
 	}
-	c.args.add(Arg{name, access, v, batch, rows, cols})
+	*c.args.add() = Arg{name, access, v, batch, rows, cols}
 	return v
 }
 
@@ -179,7 +181,7 @@ func param[S ParamShape](c *checker, name string, p Param) S {
 		c.failf("%s: want %T, given %v", name, s, p)
 		return s
 	}
-	c.params.add(ParamUse{p, name})
+	*c.params.add() = ParamUse{p, name}
 	return s
 }
 
@@ -193,7 +195,7 @@ func (c *checker) cache(name string, h Cache, access Access, batch int) CacheCon
 	if batch > g.Batch {
 		c.failf("%s: want room for %d items, given %d", name, batch, g.Batch)
 	}
-	c.caches.add(CacheUse{h, name, access})
+	*c.caches.add() = CacheUse{h, name, access}
 	return g
 }
 

@@ -13,9 +13,10 @@ func TestCheckedOpsAreApart(t *testing.T) {
 	x, w := buffer(F32, 1000), linear(4, 5)
 	ids, y := buffer(U32, 1000), buffer(F32, 1000)
 	var c checker
-	check := func(op Op) (Checked, error) {
+	check := func(op Op) (checked Checked, err error) {
 		defer c.reset()
-		return c.check(op)
+		err = c.check(op, &checked)
+		return checked, err
 	}
 	var ops []Op
 	var got []Checked
@@ -39,9 +40,9 @@ func TestCheckedOpsAreApart(t *testing.T) {
 		_ = append(got[i].Params, ParamUse{Name: "none"})
 	}
 	for i, op := range ops {
+		var want Checked
 		var alone checker
-		want, err := alone.check(op)
-		require.NoError(t, err)
+		require.NoError(t, alone.check(op, &want))
 		require.Equal(t, want, got[i])
 	}
 }
@@ -52,10 +53,89 @@ func TestCheckAllocates(t *testing.T) {
 	var op Op = Gemm{A: x.View(), W: linear(4, 5), C: y.View(), Rows: 6}
 	var c checker
 	require.Less(t, testing.AllocsPerRun(1000, func() {
-		_, err := c.check(op)
-		if err != nil {
+		var checked Checked
+		if err := c.check(op, &checked); err != nil {
 			t.Error(err)
 		}
 		c.reset()
 	}), 1.5) // 1.1
 }
+
+// A Checker returns what Check does, values and pointers alike, in memory that is the same
+// after Reset; a clone is in none of it.
+func TestCheckerUsesMemoryAgain(t *testing.T) {
+	x, y, w := buffer(F32, 1000), buffer(F32, 1000), linear(4, 5)
+	var ops []Op
+	for i := range 3 * leastBoxes {
+		ops = append(ops,
+			Gemm{A: x.At(i), W: w, C: y.View(), Rows: 6},
+			&Gemm{A: x.At(i + 1), W: w, C: y.View(), Rows: 6},
+			Add{A: x.At(i), B: x.At(i + 1), Y: y.View(), Rows: 1, Cols: 4})
+	}
+	var c Checker
+	check := func() (all []Checked) {
+		for _, op := range ops {
+			var checked, none Checked
+			require.NoError(t, c.Check(op, &checked))
+			all = append(all, checked)
+			require.ErrorIs(t, c.Check(Gemm{A: x.View(), W: w, C: x.View(), Rows: 6}, &none), ErrInvalid)
+			require.Zero(t, none)
+		}
+		return all
+	}
+	same := func(all []Checked) {
+		t.Helper()
+		for i, op := range ops {
+			want, err := Check(op)
+			require.NoError(t, err)
+			require.Equal(t, want, all[i])
+		}
+	}
+	same(check())
+	c.Reset() // in pieces
+	first := check()
+	same(first)
+	arg := &first[0].Args[0]
+	var clones []Checked
+	for _, checked := range first {
+		clones = append(clones, checked.Clone())
+	}
+	c.Reset()
+	second := check()
+	same(second)
+	require.Same(t, arg, &second[0].Args[0])
+	c.Reset()
+	var other Checked
+	for range ops {
+		require.NoError(t, c.Check(Gemm{A: y.View(), W: w, C: x.View(), Rows: 1}, &other))
+		require.NoError(t, c.Check(Add{A: y.View(), B: y.View(), Y: x.View(), Rows: 1, Cols: 1}, &other))
+	}
+	require.NotEqual(t, clones[0], second[0], "whose memory others have")
+	same(clones)
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		c.Reset()
+		for _, op := range ops {
+			if err := c.Check(op, &other); err != nil {
+				t.Error(err)
+			}
+		}
+	}))
+}
+
+// Without memory for them ops are kept apart; those that an interface may hold itself always.
+func TestKeep(t *testing.T) {
+	c := checker{boxes: boxes{}}
+	require.Equal(t, tiny{3}, keep(&c, tiny{3}))
+	require.Equal(t, tiny{4}, keep(&c, tiny{4}))
+	a, b := keep(&c, Fill{Rows: 1}), keep(&c, Fill{Rows: 2})
+	require.Equal(t, []Op{Fill{Rows: 1}, Fill{Rows: 2}}, []Op{a, b})
+	require.Equal(t, Fill{Rows: 3}, keep(new(checker), Fill{Rows: 3}))
+}
+
+// tiny is an op as small as a word.
+type tiny struct{ n int }
+
+func (tiny) Name() string             { return "" }
+func (tiny) Cuts() []Cut              { return nil }
+func (t tiny) describe(*checker) Op   { return t }
+func (t tiny) part(Axis, int, int) Op { return t }

@@ -1,6 +1,10 @@
 package pass
 
-import "sync"
+import (
+	"reflect"
+	"slices"
+	"sync"
+)
 
 // An Op is one step of a recording: a struct value of this package, such as [Gemm].
 // The set is closed.
@@ -28,6 +32,15 @@ type Checked struct {
 	Cost   Cost
 }
 
+// Clone returns a copy that is not in the memory of a [Checker].
+func (c Checked) Clone() Checked {
+	op := reflect.New(reflect.TypeOf(c.Op)).Elem()
+	op.Set(reflect.ValueOf(c.Op))
+	c.Op = op.Interface().(Op)
+	c.Args, c.Params, c.Caches = slices.Clone(c.Args), slices.Clone(c.Params), slices.Clone(c.Caches)
+	return c
+}
+
 // A ParamUse is a param that an op uses.
 type ParamUse struct {
 	Param
@@ -46,7 +59,8 @@ type CacheUse struct {
 // wanted and what was given. Whether the handles are alive is the backend's to say.
 func Check(op Op) (Checked, error) {
 	c := checkers.Get().(*checker)
-	checked, err := c.check(op)
+	var checked Checked
+	err := c.check(op, &checked)
 	c.reset()
 	checkers.Put(c)
 	return checked, err
@@ -54,6 +68,31 @@ func Check(op Op) (Checked, error) {
 
 // checkers are used again, since recordings check thousands of ops.
 var checkers = sync.Pool{New: func() any { return new(checker) }}
+
+// A Checker checks the ops of a recording: for backends. What it returns lies in memory of
+// its own, which may serve one recording after another. The zero Checker is ready for use, by
+// one goroutine at a time.
+type Checker struct{ c checker }
+
+// Check puts into to what the function [Check] returns; it is the caller's until Reset. If
+// there is an error, to is as it was.
+func (k *Checker) Check(op Op, to *Checked) error {
+	if k.c.boxes == nil {
+		k.c.boxes = boxes{}
+	}
+	err := k.c.check(op, to)
+	k.c.reset()
+	return err
+}
+
+// Reset takes back the memory of all that Check has returned, ops included, for those that
+// are checked from then on: nobody may use it any more.
+func (k *Checker) Reset() {
+	k.c.boxes.rewind()
+	k.c.args.rewind()
+	k.c.params.rewind()
+	k.c.caches.rewind()
+}
 
 // Access says how an op uses an argument.
 type Access uint8

@@ -15,7 +15,8 @@ type Keepable interface {
 	Program
 	// Rest is called when the recording is closed and no part is in flight. The program
 	// gives up what only runs need, and says how many kernels it has, or that it is of no
-	// more use. It is freed in the end, by whichever goroutine finds that it has to go.
+	// more use. From then on it does not look at its plan, whose memory others get. It is
+	// freed in the end, by whichever goroutine finds that it has to go.
 	Rest() (kernels int, ok bool)
 	// Resume makes a program that rests ready for a plan whose key is that of its own, or
 	// reports that it cannot be; then it is freed.
@@ -32,6 +33,7 @@ const (
 type keeper struct {
 	mu     sync.Mutex
 	kept   []kept // the latest last
+	spare  []byte // memory of a key that nobody needs any more
 	closed bool
 }
 
@@ -48,6 +50,28 @@ func (k *keeper) empty() bool {
 	return len(k.kept) == 0
 }
 
+// room returns memory for a key: what is recorded again and again has its keys in the same.
+func (k *keeper) room() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.spare
+	k.spare = nil
+	return b
+}
+
+// recycle takes the memory of a key back.
+func (k *keeper) recycle(key []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.recycleLocked(key)
+}
+
+func (k *keeper) recycleLocked(key []byte) {
+	if !k.closed && cap(key) > cap(k.spare) {
+		k.spare = key
+	}
+}
+
 // take returns the latest program with a key, which is the caller's from then on.
 func (k *keeper) take(key []byte) (Keepable, bool) {
 	k.mu.Lock()
@@ -55,7 +79,7 @@ func (k *keeper) take(key []byte) (Keepable, bool) {
 	for i, p := range slices.Backward(k.kept) {
 		if key != nil && bytes.Equal(p.key, key) {
 			k.kept = slices.Delete(k.kept, i, i+1)
-			recycle(p.key)
+			k.recycleLocked(p.key)
 			return p.program, true
 		}
 	}
@@ -66,7 +90,7 @@ func (k *keeper) take(key []byte) (Keepable, bool) {
 // that is too large by itself.
 func (k *keeper) put(p kept) {
 	if p.kernels > KeptKernels {
-		p.program.Free()
+		k.free([]kept{p})
 		return
 	}
 	k.mu.Lock()
@@ -83,16 +107,16 @@ func (k *keeper) put(p kept) {
 	old := slices.Clone(k.kept[:from])
 	k.kept = slices.Delete(k.kept, 0, from)
 	k.mu.Unlock()
-	free(old)
+	k.free(old)
 }
 
 // forget frees all, and reports whether there were any.
 func (k *keeper) forget() bool {
 	k.mu.Lock()
 	all := k.kept
-	k.kept = nil
+	k.kept, k.spare = nil, nil
 	k.mu.Unlock()
-	free(all)
+	k.free(all)
 	return len(all) > 0
 }
 
@@ -104,10 +128,10 @@ func (k *keeper) close() {
 	k.forget()
 }
 
-func free(all []kept) {
+func (k *keeper) free(all []kept) {
 	for _, p := range all {
 		p.program.Free()
-		recycle(p.key)
+		k.recycle(p.key)
 	}
 }
 

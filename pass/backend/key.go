@@ -9,19 +9,21 @@ import (
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// Key returns bytes that two plans of one session share only if they are the same: the same
+// key returns bytes that two plans of one session share only if they are the same: the same
 // ops, one for one, on the same params, caches and buffers, and with temporaries, inputs and
 // outputs that lie alike. A backend that has compiled one may run it for the other. It is
-// nil if that cannot be told.
-func (p *Plan) Key() []byte {
-	k := keyWriter{b: keyRoom(256 * (len(p.Steps) + 1)), layouts: map[reflect.Type]*layout{}}
+// nil if that cannot be told, and in the memory that is given, if it is enough.
+func (p *Plan) key(room []byte) []byte {
+	if n := 256 * (len(p.Steps) + 1); cap(room) < n {
+		room = make([]byte, 0, n)
+	}
+	k := keyWriter{b: room[:0], layouts: map[reflect.Type]*layout{}}
 	k.numbers(int(p.Math), len(p.Steps), len(p.Temps), len(p.Inputs), len(p.Outputs), len(p.states))
 	for _, ref := range p.states { // in another order, places would mean others
 		k.numbers(int(ref.ID), int(ref.Generation))
 	}
 	for _, s := range p.Steps {
 		if !k.op(s.Op) {
-			recycle(k.b)
 			return nil
 		}
 	}
@@ -38,21 +40,6 @@ func (p *Plan) Key() []byte {
 	}
 	return k.b
 }
-
-// keys are the memory of keys that nobody needs any more. A recording that is made again and
-// again has its key in the same.
-var keys sync.Pool
-
-// keyRoom returns memory for a key of so many bytes, or more.
-func keyRoom(n int) []byte {
-	if b, ok := keys.Get().(*[]byte); ok && cap(*b) >= n {
-		return (*b)[:0]
-	}
-	return make([]byte, 0, n)
-}
-
-// recycle gives up a key.
-func recycle(key []byte) { keys.Put(&key) }
 
 // A keyWriter writes a key.
 type keyWriter struct {
@@ -78,46 +65,43 @@ func (k *keyWriter) op(op pass.Op) bool {
 		return false
 	}
 	k.numbers(l.id)
+	from := len(k.b)
 	at := (*[2]unsafe.Pointer)(unsafe.Pointer(&op))[1] // an interface's value, if it is no pointer
-	for _, p := range l.fields {
-		switch from := unsafe.Add(at, p.offset); p.kind {
-		case plainField:
-			k.b = append(k.b, unsafe.Slice((*byte)(from), p.size)...)
-		case recordingField:
-			own := byte(0)
-			if *(*uint32)(from) != 0 {
-				own = 1
-			}
-			k.b = append(k.b, own)
-		case sliceField:
-			s := *(*[]byte)(from) // whatever its elements are: where they lie, and how many
-			k.numbers(len(s))
-			k.b = append(k.b, unsafe.Slice(unsafe.SliceData(s), len(s)*int(p.size))...)
+	k.b = append(k.b, unsafe.Slice((*byte)(at), l.size)...)
+	b := k.b[from:]
+	for _, g := range l.gaps {
+		clear(b[g.from:g.to])
+	}
+	for _, i := range l.recordings {
+		if own := b[i : i+4]; binary.NativeEndian.Uint32(own) != 0 {
+			binary.NativeEndian.PutUint32(own, 1)
 		}
+	}
+	for _, f := range l.slices {
+		s := *(*[]byte)(unsafe.Add(at, f.offset)) // whatever its elements are: where they lie, and how many
+		k.numbers(len(s))
+		k.b = append(k.b, unsafe.Slice(unsafe.SliceData(s), len(s)*int(f.size))...)
 	}
 	return true
 }
 
-// A layout is what of an op's memory says what the op is.
+// A layout is what of an op's memory says what the op is: all but gaps.
 type layout struct {
-	id     int // of the type
-	fields []field
-	whole  bool // nothing is left out
+	id         int // of the type
+	size       uintptr
+	gaps       []gap
+	recordings []uintptr // where numbers of recordings are, of which only counts whether there is one
+	slices     []field   // of numbers
+	end        uintptr   // of what is known so far
+	whole      bool      // nothing is left out
 }
 
-// A field is some of an op's memory.
-type field struct {
-	kind         fieldKind
-	offset, size uintptr
-}
+// A gap is what an op's memory holds for nobody, between fields, and what is not written as
+// it lies.
+type gap struct{ from, to uintptr }
 
-type fieldKind uint8
-
-const (
-	plainField     fieldKind = iota
-	recordingField           // the number of a recording, of which only counts whether there is one
-	sliceField               // a slice of numbers, of a size each
-)
+// A field is a slice in an op, of numbers of a size each.
+type field struct{ offset, size uintptr }
 
 var layouts struct {
 	sync.Mutex
@@ -133,8 +117,9 @@ func layoutOf(t reflect.Type) *layout {
 	if layouts.of == nil {
 		layouts.of = map[reflect.Type]*layout{}
 	}
-	l := &layout{id: len(layouts.of) + 1, whole: t.Kind() == reflect.Struct && t.Size() > unsafe.Sizeof(uintptr(0))}
+	l := &layout{id: len(layouts.of) + 1, size: t.Size(), whole: t.Kind() == reflect.Struct && t.Size() > unsafe.Sizeof(uintptr(0))}
 	l.add(t, 0)
+	l.plain(t.Size(), 0)
 	layouts.of[t] = l
 	return l
 }
@@ -156,7 +141,8 @@ func (l *layout) add(t reflect.Type, offset uintptr) {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			if t == refType && f.Name == "Recording" {
-				l.fields = append(l.fields, field{recordingField, offset + f.Offset, 0})
+				l.recordings = append(l.recordings, offset+f.Offset)
+				l.plain(offset+f.Offset, f.Type.Size())
 				continue
 			}
 			l.add(f.Type, offset+f.Offset)
@@ -166,16 +152,20 @@ func (l *layout) add(t reflect.Type, offset uintptr) {
 			l.add(t.Elem(), offset+uintptr(i)*t.Elem().Size())
 		}
 	case k == reflect.Slice && number(t.Elem()):
-		l.fields = append(l.fields, field{sliceField, offset, t.Elem().Size()})
+		l.slices = append(l.slices, field{offset, t.Elem().Size()})
 	case number(t):
-		if n := len(l.fields); n > 0 && l.fields[n-1].kind == plainField && l.fields[n-1].offset+l.fields[n-1].size == offset {
-			l.fields[n-1].size += t.Size()
-			return
-		}
-		l.fields = append(l.fields, field{plainField, offset, t.Size()})
+		l.plain(offset, t.Size())
 	default:
 		l.whole = false
 	}
+}
+
+// plain notes a field that is written as it lies, the next one.
+func (l *layout) plain(offset, size uintptr) {
+	if offset > l.end {
+		l.gaps = append(l.gaps, gap{l.end, offset})
+	}
+	l.end = offset + size
 }
 
 // number reports whether a type has nothing but a number.

@@ -3,7 +3,6 @@ package backend
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/tandem-gpu/tandem/pass"
 )
@@ -16,6 +15,7 @@ type recorder struct {
 	over bool     // the callback has returned
 	err  error
 
+	room   *room // of what follows
 	plan   *Plan
 	temps  []temp
 	uses   []*shared // params and buffers in use, once each
@@ -30,24 +30,22 @@ type temp struct {
 	written bool
 }
 
-// A size is how much a recording has. The next one of a session is often as large: room for
-// it is made at once, since growing takes as long as checking.
-type size struct{ steps, temps int }
-
-func newRecorder(s *session, number uint32, opt pass.RecordOptions, like size) *recorder {
+func newRecorder(s *session, number uint32, opt pass.RecordOptions) *recorder {
+	m := s.lodge()
 	return &recorder{
-		s:   s,
-		ref: pass.Ref{Device: s.d.number, Session: s.number, Recording: number},
+		s:    s,
+		ref:  pass.Ref{Device: s.d.number, Session: s.number, Recording: number},
+		room: m,
 		plan: &Plan{
 			Label:  opt.Label,
 			Math:   opt.Math,
-			Steps:  make([]pass.Checked, 0, like.steps),
-			Temps:  make([]Temp, 0, like.temps),
+			Steps:  m.steps[:0],
+			Temps:  m.temps[:0],
 			places: map[pass.Ref]Place{},
 			params: map[pass.Ref]Memory{},
 			caches: map[pass.Ref]Memory{},
 		},
-		temps: make([]temp, 0, like.temps),
+		temps: m.handles[:0],
 		held:  map[*shared]bool{},
 	}
 }
@@ -63,40 +61,46 @@ func (r *recorder) Do(ops ...pass.Op) {
 		if r.err != nil || r.over {
 			return
 		}
-		checked, err := pass.Check(op)
+		n := len(r.plan.Steps)
+		r.plan.Steps = append(r.plan.Steps, pass.Checked{})
+		err := r.room.checker.Check(op, &r.plan.Steps[n])
+		keep := false
 		if err == nil {
-			err = r.add(&checked)
+			keep, err = r.add(&r.plan.Steps[n], n)
+		}
+		if !keep {
+			r.plan.Steps = r.plan.Steps[:n]
 		}
 		if err != nil {
-			r.failf("op %d: %w", len(r.plan.Steps), err)
+			r.failf("op %d: %w", n, err)
 		}
 	}
 }
 
-// add records a checked op after looking up its handles.
-func (r *recorder) add(op *pass.Checked) error {
-	for _, p := range op.Params {
+// add records a checked op after looking up its handles, and reports whether there is
+// anything to do.
+func (r *recorder) add(op *pass.Checked, step int) (writes bool, err error) {
+	for i := range op.Params {
+		p := &op.Params[i]
 		if err := r.useParam(p.Param); err != nil {
-			return fmt.Errorf("%s: %s: %w", op.Op.Name(), p.Name, err)
+			return false, fmt.Errorf("%s: %s: %w", op.Op.Name(), p.Name, err)
 		}
 	}
-	step := len(r.plan.Steps)
-	writes := false
 	for _, u := range op.Caches {
 		if err := r.useCache(u.Cache); err != nil {
-			return fmt.Errorf("%s: %s: %w", op.Op.Name(), u.Name, err)
+			return false, fmt.Errorf("%s: %s: %w", op.Op.Name(), u.Name, err)
 		}
 		writes = writes || u.Access&pass.Write != 0
 	}
 	for i := range op.Args {
 		a := &op.Args[i]
 		if err := r.useArg(a, step); err != nil {
-			return fmt.Errorf("%s: %s: %w", op.Op.Name(), a.Name, err)
+			return false, fmt.Errorf("%s: %s: %w", op.Op.Name(), a.Name, err)
 		}
 		writes = writes || a.Access&pass.Write != 0 && !empty(a)
 	}
 	if !writes {
-		return nil // nothing to do
+		return false, nil
 	}
 	for i := range op.Args {
 		a := &op.Args[i]
@@ -104,14 +108,10 @@ func (r *recorder) add(op *pass.Checked) error {
 			r.temps[b.Ref().ID-1].written = true
 		}
 	}
-	r.plan.Steps = append(r.plan.Steps, *op)
-	return nil
+	return true, nil
 }
 
-func empty(a *pass.Arg) bool {
-	first, end := a.Range()
-	return first == end
-}
+func empty(a *pass.Arg) bool { return a.Batch == 0 || a.Rows == 0 || a.Cols == 0 }
 
 func (r *recorder) useParam(p pass.Param) error {
 	d := r.s.d
@@ -121,8 +121,9 @@ func (r *recorder) useParam(p pass.Param) error {
 	if err != nil {
 		return err
 	}
-	r.holdLocked(s)
-	r.plan.params[p.Ref()] = s.mem
+	if r.holdLocked(s) {
+		r.plan.params[p.Ref()] = s.mem
+	}
 	return nil
 }
 
@@ -131,20 +132,23 @@ func (r *recorder) useCache(h pass.Cache) error {
 	if err != nil {
 		return err
 	}
-	r.plan.caches[h.Ref()] = s.mem
 	r.s.d.mu.Lock()
 	defer r.s.d.mu.Unlock()
-	r.holdLocked(s)
+	if r.holdLocked(s) {
+		r.plan.caches[h.Ref()] = s.mem
+	}
 	return nil
 }
 
-// holdLocked counts the recording as a user of s, once.
-func (r *recorder) holdLocked(s *shared) {
-	if !r.held[s] {
-		r.held[s] = true
-		s.refs++
-		r.uses = append(r.uses, s)
+// holdLocked counts the recording as a user of s, once, and reports whether it was none.
+func (r *recorder) holdLocked(s *shared) bool {
+	if r.held[s] {
+		return false
 	}
+	r.held[s] = true
+	s.refs++
+	r.uses = append(r.uses, s)
+	return true
 }
 
 // useArg looks up the buffer of an argument and stretches its lifetime to the step.
@@ -300,17 +304,20 @@ func (r *recorder) finish() error {
 			t.Len, t.First, t.Last = 0, 0, -1
 		}
 	}
-	r.plan.Steps, r.plan.Temps = fitted(r.plan.Steps), fitted(r.plan.Temps)
 	return r.err
+}
+
+// leave gives up the recorder's memory: that of the plan too, unless it lives there, which is
+// what is returned.
+func (r *recorder) leave() *room {
+	m := r.room
+	m.handles = r.temps[:0]
+	if r.plan.settle(m) && r.err == nil {
+		return m
+	}
+	r.s.vacate(m)
+	return nil
 }
 
 // size returns how much the recording has.
 func (r *recorder) size() size { return size{len(r.plan.Steps), len(r.plan.Temps)} }
-
-// fitted returns a slice that leaves no more than half of its memory empty.
-func fitted[T any](s []T) []T {
-	if len(s) < cap(s)/2 {
-		return slices.Clone(s)
-	}
-	return s
-}

@@ -18,6 +18,7 @@ type recording struct {
 	plan    *Plan
 	program Program
 	key     []byte // of the plan; nil: the program serves nobody else
+	room    *room  // of the plan; nil: it has none of the session's
 	pieces  []pass.Cost
 	total   float64 // seconds, by the backend's rate
 	inputs  []pass.Buffer
@@ -26,13 +27,14 @@ type recording struct {
 	// Guarded by the session's lock.
 	closed  bool
 	pending int    // runs that are queued or in flight
+	told    bool   // the plan was described, by who may be at it yet
 	pool    []*run // runs that may be used again
 }
 
-func newRecording(s *session, number uint32, opt pass.RecordOptions, r *recorder, program Program, key []byte) *recording {
+func newRecording(s *session, number uint32, opt pass.RecordOptions, r *recorder, program Program, key []byte, m *room) *recording {
 	rec := &recording{
 		s: s, opt: opt, number: number,
-		plan: r.plan, program: program, key: key, pieces: program.Pieces(),
+		plan: r.plan, program: program, key: key, room: m, pieces: program.Pieces(),
 		inputs: r.inputs, uses: r.uses,
 	}
 	for _, c := range rec.pieces {
@@ -164,6 +166,13 @@ func (rec *recording) Dump(w io.Writer) error {
 	if w == nil {
 		return rec.s.wrap("dump", fmt.Errorf("want a writer, given nil: %w", pass.ErrInvalid))
 	}
+	rec.s.mu.Lock()
+	closed := rec.closed
+	rec.told = true
+	rec.s.mu.Unlock()
+	if closed {
+		return rec.s.wrap("dump", fmt.Errorf("recording: %w", pass.ErrClosed))
+	}
 	p := rec.plan
 	cost := p.Cost()
 	_, length := p.Pack(1)
@@ -172,12 +181,6 @@ func (rec *recording) Dump(w io.Writer) error {
 		p.Label, rec.s.d.name, p.Math, len(p.Steps), len(p.Inputs), len(p.Outputs), cost.FLOP, cost.Bytes, 4*alive, 4*length)
 	if err != nil {
 		return err
-	}
-	rec.s.mu.Lock()
-	closed := rec.closed
-	rec.s.mu.Unlock()
-	if closed {
-		return rec.s.wrap("dump", fmt.Errorf("recording: %w", pass.ErrClosed))
 	}
 	return rec.program.Dump(w)
 }
@@ -212,10 +215,18 @@ func (rec *recording) free() {
 				rec.s.kept.put(kept{p, rec.key, kernels})
 				return
 			}
+			rec.s.kept.recycle(rec.key)
 		}
 		rec.program.Free()
 	}()
 	rec.s.d.release(rec.uses...)
+	rec.s.mu.Lock()
+	told := rec.told
+	rec.s.mu.Unlock()
+	if !told {
+		rec.plan.Steps, rec.plan.Temps = nil, nil
+		rec.s.vacate(rec.room)
+	}
 }
 
 // A run is one start of a recording. It is used again after Close.

@@ -82,7 +82,9 @@ type Job struct {
 	Backend any        // the backend's own, kept when the job is used again
 }
 
-// A Plan is a recording as a backend compiles it.
+// A Plan is a recording as a backend compiles it. Its steps and temporaries, with the ops
+// and all that steps hold, are there until the program is freed or rests (see [Keepable]):
+// then their memory is another recording's.
 type Plan struct {
 	Label   string
 	Math    pass.Math

@@ -29,6 +29,7 @@ type session struct {
 	recordings map[*recording]struct{}
 	recorded   uint32 // recordings so far
 	size       size   // of the last one
+	spare      *room  // of one that is closed
 	queue      []*run // from head on
 	head       int
 	pumping    bool
@@ -257,9 +258,9 @@ func (s *session) record(ctx context.Context, opt pass.RecordOptions, f func(pas
 	}
 	s.mu.Lock()
 	s.recorded++
-	number, like := s.recorded, s.size
+	number := s.recorded
 	s.mu.Unlock()
-	r := newRecorder(s, number, opt, like)
+	r := newRecorder(s, number, opt)
 	err := callback(r, f)
 	if err == nil {
 		err = r.finish()
@@ -268,23 +269,26 @@ func (s *session) record(ctx context.Context, opt pass.RecordOptions, f func(pas
 		err = s.usable()
 	}
 	r.over = true
-	if err != nil {
-		s.d.release(r.uses...)
-		return nil, err
+	size := r.size()
+	room := r.leave()
+	if err == nil {
+		err = s.d.enter() // not before the callback, which Close would wait for
 	}
-	if err := s.d.enter(); err != nil { // not before the callback, which Close would wait for
+	if err != nil {
+		s.vacate(room)
 		s.d.release(r.uses...)
 		return nil, err
 	}
 	defer s.d.busy.Done()
 	program, key, err := s.compile(ctx, r.plan)
 	if err != nil {
+		s.vacate(room)
 		s.d.release(r.uses...)
 		return nil, err
 	}
-	rec := newRecording(s, number, opt, r, program, key)
+	rec := newRecording(s, number, opt, r, program, key, room)
 	s.mu.Lock()
-	s.size = r.size()
+	s.size = size
 	closed := s.closed.Load()
 	if !closed {
 		s.recordings[rec] = struct{}{}
@@ -313,7 +317,7 @@ func callback(r *recorder, f func(pass.Pass)) (err error) {
 func (s *session) compile(ctx context.Context, p *Plan) (program Program, key []byte, err error) {
 	defer guard(s.d.name, "compile", &err)
 	if !s.kept.empty() && ctx.Err() == nil {
-		key = p.Key()
+		key = p.key(s.kept.room())
 		if old, ok := s.kept.take(key); ok {
 			if old.Resume(p) {
 				return old, key, nil
@@ -329,7 +333,7 @@ func (s *session) compile(ctx context.Context, p *Plan) (program Program, key []
 		return nil, nil, err
 	}
 	if _, ok := program.(Keepable); ok && key == nil {
-		key = p.Key() // now: what an op's slices have may change
+		key = p.key(s.kept.room()) // now: what an op's slices have may change
 	}
 	return program, key, nil
 }

@@ -14,6 +14,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 	require.NoError(t, err)
 	th := NewThread(d)
 	var problem error
+	kernel, early := Launch{Function: 1, Args: []byte("word")}, Launch{Function: 1, Args: []byte("word"), Early: true}
 	work := func() error {
 		if _, err := d.Query(0x200); err != nil {
 			return err
@@ -23,7 +24,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 		}
 		for _, err := range [...]error{
 			d.CopyToDevice(1, 2, 3, 4), d.CopyToHost(1, 2, 3, 4), d.CopyOnDevice(1, 2, 3, 4), d.Set32(1, 2, 3, 4),
-			d.LaunchGraph(1, 2), d.Record(1, 2), d.Synchronize(1),
+			d.LaunchGraph(1, 2), d.Launch(kernel, 3), d.Launch(early, 3), d.Record(1, 2), d.Synchronize(1),
 		} {
 			if err != nil {
 				return err

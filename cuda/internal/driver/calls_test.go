@@ -94,6 +94,11 @@ func TestCalls(t *testing.T) {
 			f.Cooperative = true
 			return d.Launch(f, s)
 		}},
+		{"launch 0x501 4294967295,2,3 4,5,6 7 0x201 word (nil) with 6=1;", func() error {
+			f := f
+			f.Early = true
+			return d.Launch(f, s)
+		}},
 		{"launch graph 0x800 0x201;", func() error { return d.LaunchGraph(0x800, s) }},
 		{"stream 1 -5;", func() error { return is(Stream(0x200))(d.CreateStream(-5)) }},
 		{"destroy stream 0x201;", func() error { return d.DestroyStream(s) }},
@@ -123,6 +128,7 @@ func TestCalls(t *testing.T) {
 			return d.AddEdges(0x600, []Edge{{From: 0x701, To: 0x700}, {0x702, 0x703, true}})
 		}},
 		{"instantiate 0x600 0;", func() error { return is(Exec(0x800))(d.Instantiate(0x600)) }},
+		{"upload 0x800 0x201;", func() error { return d.Upload(0x800, s) }},
 		{"destroy exec 0x800;", func() error { return d.DestroyExec(0x800) }},
 		{"destroy graph 0x600;", func() error { return d.DestroyGraph(0x600) }},
 		{"map 0 type 6 rank 2 at 0x8000 size 64,9 stride 128 box 32,4 step 1,1: 0 3 2 0;", func() error {

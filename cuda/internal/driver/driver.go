@@ -92,6 +92,9 @@ type Driver interface {
 	AddKernel(g Graph, l Launch) (Node, error)
 	AddEdges(g Graph, edges []Edge) error
 	Instantiate(g Graph) (Exec, error)
+	// Upload brings an instantiated graph to the device in the order of a stream, which its
+	// first launch would do.
+	Upload(e Exec, s Stream) error
 	DestroyExec(e Exec) error
 
 	// EncodeTensorMap makes a map for the bulk tensor copies of capability 9.0 and up.
@@ -102,12 +105,17 @@ type Driver interface {
 }
 
 // A Launch is one run of a kernel.
+//
+// Early lets one in a stream begin when the blocks of the kernel before it have said that
+// dependents may, as a programmatic edge does in a graph, where the edges say it: the kernel
+// waits for the other's end itself. It takes capability 9.0, and a kernel right before it.
 type Launch struct {
 	Function    Function
 	Grid, Block [3]uint32
 	Shared      uint32 // dynamic shared memory, bytes
 	Args        []byte // the one struct that the kernel takes
-	Cooperative bool   // all blocks are resident at once
+	Cooperative bool   // all blocks are resident at once; not with Early
+	Early       bool   // in a stream
 }
 
 // An Edge says that To runs after From: when all of From's blocks are done, or, if

@@ -37,6 +37,7 @@ const (
 	cuMemcpyDtoDAsync
 	cuMemsetD32Async
 	cuLaunchKernel
+	cuLaunchKernelEx
 	cuLaunchCooperativeKernel
 	cuStreamCreateWithPriority
 	cuStreamDestroy
@@ -60,6 +61,7 @@ const (
 	cuGraphAddDependencies
 	cuGraphAddWholeDependencies
 	cuGraphInstantiateWithFlags
+	cuGraphUpload
 	cuGraphExecDestroy
 	cuGraphLaunch
 	cuTensorMapEncodeTiled
@@ -107,6 +109,7 @@ var entries = [entryCount]struct {
 	cuMemcpyDtoDAsync:             {"cuMemcpyDtoDAsync_v2", 3020, false},
 	cuMemsetD32Async:              {"cuMemsetD32Async", 3020, false},
 	cuLaunchKernel:                {"cuLaunchKernel", 4000, false},
+	cuLaunchKernelEx:              {"cuLaunchKernelEx", 11060, false},
 	cuLaunchCooperativeKernel:     {"cuLaunchCooperativeKernel", 9000, false},
 	cuStreamCreateWithPriority:    {"cuStreamCreateWithPriority", 5050, false},
 	cuStreamDestroy:               {"cuStreamDestroy_v2", 4000, false},
@@ -130,6 +133,7 @@ var entries = [entryCount]struct {
 	cuGraphAddDependencies:        {"cuGraphAddDependencies_v2", 12030, true},
 	cuGraphAddWholeDependencies:   {"cuGraphAddDependencies", 10000, true},
 	cuGraphInstantiateWithFlags:   {"cuGraphInstantiateWithFlags", 11040, false},
+	cuGraphUpload:                 {"cuGraphUpload", 11010, false},
 	cuGraphExecDestroy:            {"cuGraphExecDestroy", 10000, false},
 	cuGraphLaunch:                 {"cuGraphLaunch", 10000, false},
 	cuTensorMapEncodeTiled:        {"cuTensorMapEncodeTiled", 12000, true},

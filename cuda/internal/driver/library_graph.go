@@ -82,6 +82,11 @@ func (l *library) Instantiate(g Graph) (Exec, error) {
 	return e, err
 }
 
+// Upload implements Driver.
+func (l *library) Upload(e Exec, s Stream) error {
+	return l.plain(cuGraphUpload, uintptr(e), uintptr(s))
+}
+
 // DestroyExec implements Driver.
 func (l *library) DestroyExec(e Exec) error { return l.plain(cuGraphExecDestroy, uintptr(e)) }
 

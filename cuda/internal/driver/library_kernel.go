@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unsafe"
 
+	"github.com/ebitengine/purego"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
@@ -72,21 +74,45 @@ func (l *library) Occupancy(f Function, threads, shared int) (int, error) {
 	return int(n), err
 }
 
-// argsOf returns the array of pointers to parameters that launches take. The driver
-// copies what they point to before it returns.
-func argsOf(l Launch) *[1]unsafe.Pointer {
-	return &[1]unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(l.Args))}
+// A streamLaunch is the memory of a call that launches a kernel. It stays in place. The
+// driver copies the parameters before it returns.
+type streamLaunch struct {
+	words  [11]uintptr
+	args   [1]unsafe.Pointer
+	config launchConfig
+	early  launchAttribute
 }
 
-// Launch implements Driver.
+var streamLaunches = sync.Pool{New: func() any {
+	return &streamLaunch{early: launchAttribute{id: attributeEarly, value: attributeValue{word: 1}}}
+}}
+
+// Launch implements Driver. It allocates nothing: recordings that run once launch all their
+// kernels so.
 func (l *library) Launch(k Launch, s Stream) error {
-	g, b, args := k.Grid, k.Block, argsOf(k)
-	if k.Cooperative {
-		return l.call(cuLaunchCooperativeKernel, uintptr(k.Function), uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
-			uintptr(b[0]), uintptr(b[1]), uintptr(b[2]), uintptr(k.Shared), uintptr(s), uintptr(unsafe.Pointer(args)))
+	m := streamLaunches.Get().(*streamLaunch)
+	m.args[0] = unsafe.Pointer(unsafe.SliceData(k.Args))
+	args := uintptr(unsafe.Pointer(&m.args))
+	e, words := cuLaunchKernel, 11
+	if k.Early {
+		e, words = cuLaunchKernelEx, 4
+		m.config = launchConfig{grid: k.Grid, block: k.Block, shared: k.Shared, stream: s, attributes: unsafe.Pointer(&m.early), count: 1}
+		m.words = [11]uintptr{uintptr(unsafe.Pointer(&m.config)), uintptr(k.Function), args}
+	} else {
+		g, b := k.Grid, k.Block
+		m.words = [11]uintptr{uintptr(k.Function), uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
+			uintptr(b[0]), uintptr(b[1]), uintptr(b[2]), uintptr(k.Shared), uintptr(s), args}
+		if k.Cooperative {
+			e, words = cuLaunchCooperativeKernel, 10
+		}
 	}
-	return l.call(cuLaunchKernel, uintptr(k.Function), uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
-		uintptr(b[0]), uintptr(b[1]), uintptr(b[2]), uintptr(k.Shared), uintptr(s), uintptr(unsafe.Pointer(args)), 0)
+	r, _, _ := purego.SyscallN(l.entries[e], m.words[:words]...)
+	m.args[0] = nil
+	streamLaunches.Put(m)
+	if code := int32(r); code != 0 {
+		return l.failure(e, int(code))
+	}
+	return nil
 }
 
 // EncodeTensorMap implements Driver.

@@ -52,6 +52,24 @@ type attributeValue struct {
 	_    [60]uint8
 }
 
+// launchAttribute is CUlaunchAttribute.
+type launchAttribute struct {
+	id    int32
+	_     uint32
+	value attributeValue
+}
+
+// launchConfig is CUlaunchConfig.
+type launchConfig struct {
+	grid, block [3]uint32
+	shared      uint32
+	_           uint32
+	stream      Stream
+	attributes  unsafe.Pointer
+	count       uint32
+	_           uint32
+}
+
 // jitValues are the values of the options jitErrorLog and jitErrorLogSize: an array of
 // pointers, in which a number stands where a pointer would.
 type jitValues struct {
@@ -69,6 +87,7 @@ const (
 
 	streamNonBlocking   = 1
 	attributeCoop       = 2
+	attributeEarly      = 6
 	jitErrorLog         = 5
 	jitErrorLogSize     = 6
 	granularityMinimum  = 0

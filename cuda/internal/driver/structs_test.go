@@ -20,6 +20,8 @@ func TestLayouts(t *testing.T) {
 		access memAccess
 		edge   edgeData
 		value  attributeValue
+		extra  launchAttribute
+		config launchConfig
 	)
 	for name, is := range map[string][2]uintptr{
 		"CUDA_KERNEL_NODE_PARAMS_v2":                {unsafe.Sizeof(node), 72},
@@ -46,6 +48,14 @@ func TestLayouts(t *testing.T) {
 		"CUgraphEdgeData.type":                      {unsafe.Offsetof(edge.kind), 2},
 		"CUlaunchAttributeValue":                    {unsafe.Sizeof(value), 64},
 		"CUlaunchAttributeValue.cooperative":        {unsafe.Offsetof(value.word), 0},
+		"CUlaunchAttribute":                         {unsafe.Sizeof(extra), 72},
+		"CUlaunchAttribute.value":                   {unsafe.Offsetof(extra.value), 8},
+		"CUlaunchConfig":                            {unsafe.Sizeof(config), 56},
+		"CUlaunchConfig.blockDimX":                  {unsafe.Offsetof(config.block), 12},
+		"CUlaunchConfig.sharedMemBytes":             {unsafe.Offsetof(config.shared), 24},
+		"CUlaunchConfig.hStream":                    {unsafe.Offsetof(config.stream), 32},
+		"CUlaunchConfig.attrs":                      {unsafe.Offsetof(config.attributes), 40},
+		"CUlaunchConfig.numAttrs":                   {unsafe.Offsetof(config.count), 48},
 	} {
 		require.Equal(t, is[1], is[0], name)
 	}

@@ -112,6 +112,17 @@ func (d *Driver) Instantiate(h driver.Graph) (x driver.Exec, err error) {
 	return x, err
 }
 
+// Upload implements driver.Driver.
+func (d *Driver) Upload(h driver.Exec, on driver.Stream) error {
+	return d.on("Upload", on, func(c *scope, s *stream) error {
+		if e := d.execs[h]; e == nil || e.owner != c {
+			return wrong("Upload", driver.InvalidHandle, "graph %#x", h)
+		}
+		d.push(s, func() *driver.Error { return nil })
+		return nil
+	})
+}
+
 // DestroyExec implements driver.Driver. Work that was asked for is still done.
 func (d *Driver) DestroyExec(h driver.Exec) error {
 	return d.returning("DestroyExec", func(c *scope) error {

@@ -170,6 +170,10 @@ func (d *Driver) refuse(call string, c *scope, l driver.Launch) error {
 		return wrong(call, driver.LaunchOutOfResources, "%s: block %v of %d registers", x.name, l.Block, x.takes.Registers)
 	case x.takes.Cluster > 0 && int(l.Grid[0])%x.takes.Cluster != 0:
 		return wrong(call, driver.InvalidValue, "%s: grid %v in clusters of %d", x.name, l.Grid, x.takes.Cluster)
+	case l.Early && l.Cooperative:
+		return wrong(call, driver.InvalidValue, "%s: both early and cooperative", x.name)
+	case l.Early && d.devices[c.ordinal].Capability < 90:
+		return wrong(call, driver.NotSupported, "%s: an early launch", x.name)
 	case l.Cooperative && int(l.Grid[0])*int(l.Grid[1])*int(l.Grid[2]) > resident*d.devices[c.ordinal].SMs:
 		return wrong(call, driver.CooperativeTooLarge, "%s: grid %v", x.name, l.Grid)
 	}

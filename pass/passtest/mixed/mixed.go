@@ -43,24 +43,30 @@ func (w Weights) Unload(dev pass.Device) error {
 	return errors.Join(errs...)
 }
 
-// Record records the ops on the given number of rows: an input, and the output as large.
+// Record records the ops on the given number of rows; see Do.
 func (w Weights) Record(ctx context.Context, ses pass.Session, opt pass.RecordOptions, rows int) (pass.Recording, error) {
-	return ses.Record(ctx, opt, func(p pass.Pass) {
-		x := p.Input(pass.F32, rows*Width).View()
-		for i := range Ops {
-			y := p.Temp(pass.F32, rows*Width).View()
-			switch i % 4 {
-			case 0:
-				p.Do(pass.Gemm{A: x, W: w.linear, C: y, Rows: rows})
-			case 1:
-				p.Do(pass.Map{X: x, Y: y, Rows: rows, Cols: Width, Epilogue: pass.SiLU})
-			case 2:
-				p.Do(pass.Conv1D{X: x, W: w.conv, Y: y, In: rows, PadLeft: 1, PadRight: 1})
-			case 3:
-				p.Do(pass.Copy{From: x, To: y, Rows: rows, Cols: Width})
-			}
-			x = y
+	return ses.Record(ctx, opt, func(p pass.Pass) { w.Do(p, rows) })
+}
+
+// Do has the ops done on the given number of rows: those of an input, which it returns, and
+// the output as large.
+func (w Weights) Do(p pass.Pass, rows int) pass.Input {
+	in := p.Input(pass.F32, rows*Width)
+	x := in.View()
+	for i := range Ops {
+		y := p.Temp(pass.F32, rows*Width).View()
+		switch i % 4 {
+		case 0:
+			p.Do(pass.Gemm{A: x, W: w.linear, C: y, Rows: rows})
+		case 1:
+			p.Do(pass.Map{X: x, Y: y, Rows: rows, Cols: Width, Epilogue: pass.SiLU})
+		case 2:
+			p.Do(pass.Conv1D{X: x, W: w.conv, Y: y, In: rows, PadLeft: 1, PadRight: 1})
+		case 3:
+			p.Do(pass.Copy{From: x, To: y, Rows: rows, Cols: Width})
 		}
-		p.Output(x, rows*Width)
-	})
+		x = y
+	}
+	p.Output(x, rows*Width)
+	return in
 }

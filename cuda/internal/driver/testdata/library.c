@@ -93,6 +93,14 @@ int cuLaunchKernel(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 		void **params, void **extra) {
 	return note("launch %p %u,%u,%u %u,%u,%u %u %p %.4s %p;", f, gx, gy, gz, bx, by, bz, shared, s, (char *)params[0], extra);
 }
+typedef struct { int id; char pad[4]; union { int word; char room[64]; } value; } attribute;
+typedef struct { unsigned g[3], b[3], shared; handle stream; attribute *attributes; unsigned count; } config;
+int cuLaunchKernelEx(const config *c, handle f, void **params, void **extra) {
+	note("launch %p %u,%u,%u %u,%u,%u %u %p %.4s %p", f, c->g[0], c->g[1], c->g[2], c->b[0], c->b[1], c->b[2], c->shared, c->stream,
+		(char *)params[0], extra);
+	for (unsigned i = 0; i < c->count; i++) note(" with %d=%d", c->attributes[i].id, c->attributes[i].value.word);
+	return note(";");
+}
 int cuLaunchCooperativeKernel(handle f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
 		handle s, void **params) {
 	return note("together %p %u,%u,%u %u,%u,%u %u %p %.4s;", f, gx, gy, gz, bx, by, bz, shared, s, (char *)params[0]);
@@ -131,5 +139,6 @@ int cuGraphAddKernelNode_v2(handle *n, handle g, const handle *after, size_t cou
 }
 int cuGraphKernelNodeSetAttribute(handle n, int a, const int *v) { return note("node attribute %p %d %d;", n, a, v[0]); }
 int cuGraphInstantiateWithFlags(handle *x, handle g, uint64_t flags) { *x = (handle)0x800; return note("instantiate %p %lu;", g, flags); }
+int cuGraphUpload(handle x, handle s) { return note("upload %p %p;", x, s); }
 int cuGraphExecDestroy(handle x) { return note("destroy exec %p;", x); }
 int cuGraphLaunch(handle x, handle s) { return note("launch graph %p %p;", x, s); }
