@@ -110,16 +110,33 @@ func wideAtOnce(s kernels.WideShape, sms int) int {
 	return max(sms/s.Blocks, 1)
 }
 
-// wideTime estimates the time of a product: of the operations, at the rate of a multiprocessor
-// of an H200; or of the copies from its second cache, if they take longer; and of the results.
+// wideTime estimates the time of a product in seconds, as an H200 was measured to need: a stage
+// takes as long as its operands need into shared memory, or as its operations, of which all
+// multiprocessors together do fewer than their sum, for want of power; results are written while
+// no products run.
 func wideTime(p *product, s kernels.WideShape, sms int) float64 {
-	const rate, copies, stores = 5.6e12, 5.8e12, 5.0e10 // F16 operations of one; bytes a second of all, and of one
+	const (
+		start    = 1.7e-6 // until the first products, and from the last result on
+		cluster  = 2e-7   // to meet
+		arrive   = 8.3e10 // bytes a second into the shared memory of one multiprocessor
+		one      = 7.2e12 // F16 operations a second of one,
+		together = 5.2e12 // and of each where all work
+		read     = 9e13   // bytes a second from the second cache, as far as they add to that
+		write    = 4.3e10 // bytes a second of results of one
+	)
 	parts := map[int][2]int{1: {1, 1}, 2: {2, 1}, 3: {2, 2}}[s.Products]
-	clusters, depth := wideClusters(p, s), roundUp(p.depth, kernels.WideDepth)
-	rounds := ceilDiv(clusters, wideAtOnce(s, sms))
-	work := 2 * float64(rounds*kernels.WideRows*s.Columns*s.Products*depth) / rate
-	copied := 2 * float64(clusters*(parts[0]*s.Blocks*kernels.WideRows+parts[1]*s.Columns)*depth) / copies
-	return max(work, copied) + copied/16 + 1e-6 + float64(4*rounds*kernels.WideRows*s.Columns)/stores
+	clusters, atOnce, stages := wideClusters(p, s), wideAtOnce(s, sms), ceilDiv(p.depth, kernels.WideDepth)
+	rounds, active := ceilDiv(clusters, atOnce), min(clusters, atOnce)*s.Blocks
+	bytes := 2 * kernels.WideDepth * (parts[0]*kernels.WideRows + parts[1]*s.Columns)
+	reads := 2 * kernels.WideDepth * (parts[0]*kernels.WideRows*s.Blocks + parts[1]*s.Columns) // of a cluster
+	operations := 2 * kernels.WideRows * s.Columns * kernels.WideDepth * s.Products
+	stage := max(float64(bytes)/arrive, float64(operations)/min(one, together*float64(sms)/float64(active)))
+	seconds := start + float64(rounds)*(float64(stages)*stage+float64(4*kernels.WideRows*s.Columns)/write)
+	seconds += float64(clusters*stages*reads) / read
+	if s.Blocks > 1 {
+		seconds += cluster
+	}
+	return seconds
 }
 
 // kernel returns the name of the kernel for a number of parts.

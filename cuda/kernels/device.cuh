@@ -20,8 +20,8 @@
 //   require_aligned(p, bytes)    nothing, or an error of the emulator
 //   load_once(p)                 a float4 that no one reads again, past the L1 cache
 //   store_global4(p, v)          store4 for global memory; the compiler makes four stores of
-//                                some others
-//   touch(p)                     brings what is around p into the L1 cache
+//                                some others; or, with a third argument, if that is so,
+//                                without a branch
 //   exp2_approx(x)               2^x with a relative error of 2^−22
 //   reciprocal_approx(x)         1/x, off by one unit in the last place at most
 //   exp2_flush, reciprocal_flush the same in a third of the instructions: what is or would

@@ -69,8 +69,10 @@ __device__ inline float4 load_once(const float* p) {
 __device__ inline void store_global4(float* p, float4 v) {
 	asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
 }
-__device__ inline void touch(const float* p) {
-	asm volatile("prefetch.global.L1 [%0];" ::"l"(p));
+__device__ inline void store_global4(float* p, float4 v, bool there) {
+	asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p st.global.v4.f32 [%0], {%1, %2, %3, %4}; }" ::"l"(p), "f"(v.x), "f"(v.y),
+	             "f"(v.z), "f"(v.w), "r"((int)there)
+	             : "memory");
 }
 
 // Numbers.
