@@ -23,7 +23,7 @@ func (a Append) describe(c *checker) Op {
 	a.V = c.read("V", F32, a.V, a.Batch, a.Rows, g.Heads*g.HeadDim)
 	c.done(0, 0)
 	c.cost.Bytes *= 2
-	return keep(c, a)
+	return a
 }
 
 // Cuts implements Op. Items are not cut, because a part would not know which items of
@@ -68,7 +68,7 @@ func (a Attend) describe(c *checker) Op {
 	width := float64(g.Heads * g.HeadDim)
 	c.done(4*float64(a.Batch)*float64(a.Queries)*float64(keys)*width, 0)
 	c.cost.Bytes += 2 * float64(g.Type.Bytes(1)) * float64(a.Batch) * float64(keys) * width
-	return keep(c, a)
+	return a
 }
 
 // Cuts implements Op; see [Append].

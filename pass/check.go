@@ -15,7 +15,6 @@ type checker struct {
 	caches list[CacheUse]
 	cost   Cost
 	shared [][2]string // pairs of arguments that may be the same view
-	boxes  boxes       // nil: ops are kept apart
 }
 
 // check checks one op, and puts into to what it is.

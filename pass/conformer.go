@@ -86,7 +86,7 @@ func (g ConvGLU) describe(c *checker) Op {
 	g.X = c.read("X", F32, g.X, g.Batch, g.Rows, 2*w.Channels)
 	g.Y = c.write("Y", F32, g.Y, g.Batch, g.Out.Len(), w.Channels)
 	c.done(float64(2*w.Kernel+14)*float64(g.Batch)*float64(g.Out.Len())*float64(w.Channels), 4*int64(w.Channels)*int64(w.Kernel+3))
-	return keep(c, g)
+	return g
 }
 
 // Cuts implements Op.
@@ -222,7 +222,7 @@ func (d DepthwiseConv2D) describe(c *checker) Op {
 	d.X = c.read("X", F32, d.X, d.Batch, d.Held.Len(), c.mul("Frequency", d.Frequency, in))
 	d.Y = c.write("Y", F32, d.Y, d.Batch, d.Out.Len(), c.mul("Frequency", frequency, w.Channels))
 	c.done(stage*float64(d.Batch)*float64(d.Out.Len())*float64(frequency)*float64(w.Channels), 40*int64(w.Channels))
-	return keep(c, d)
+	return d
 }
 
 // Cuts implements Op.

@@ -66,7 +66,7 @@ func TestCheckAllocates(t *testing.T) {
 func TestCheckerUsesMemoryAgain(t *testing.T) {
 	x, y, w := buffer(F32, 1000), buffer(F32, 1000), linear(4, 5)
 	var ops []Op
-	for i := range 3 * leastBoxes {
+	for i := range 3 * roomFor {
 		ops = append(ops,
 			Gemm{A: x.At(i), W: w, C: y.View(), Rows: 6},
 			&Gemm{A: x.At(i + 1), W: w, C: y.View(), Rows: 6},
@@ -112,30 +112,12 @@ func TestCheckerUsesMemoryAgain(t *testing.T) {
 	}
 	require.NotEqual(t, clones[0], second[0], "whose memory others have")
 	same(clones)
-	require.Zero(t, testing.AllocsPerRun(10, func() {
+	require.LessOrEqual(t, testing.AllocsPerRun(10, func() {
 		c.Reset()
 		for _, op := range ops {
 			if err := c.Check(op, &other); err != nil {
 				t.Error(err)
 			}
 		}
-	}))
+	}), float64(len(ops)), "the op itself")
 }
-
-// Without memory for them ops are kept apart; those that an interface may hold itself always.
-func TestKeep(t *testing.T) {
-	c := checker{boxes: boxes{}}
-	require.Equal(t, tiny{3}, keep(&c, tiny{3}))
-	require.Equal(t, tiny{4}, keep(&c, tiny{4}))
-	a, b := keep(&c, Fill{Rows: 1}), keep(&c, Fill{Rows: 2})
-	require.Equal(t, []Op{Fill{Rows: 1}, Fill{Rows: 2}}, []Op{a, b})
-	require.Equal(t, Fill{Rows: 3}, keep(new(checker), Fill{Rows: 3}))
-}
-
-// tiny is an op as small as a word.
-type tiny struct{ n int }
-
-func (tiny) Name() string             { return "" }
-func (tiny) Cuts() []Cut              { return nil }
-func (t tiny) describe(*checker) Op   { return t }
-func (t tiny) part(Axis, int, int) Op { return t }

@@ -38,7 +38,7 @@ func (m Copy) describe(c *checker) Op {
 	m.From = c.read("From", t, m.From, m.Batch, m.FromRows, m.Cols)
 	m.To = c.write("To", t, m.To, m.Batch, m.ToRows, m.Cols)
 	c.cost.Bytes = 8 * float64(m.Batch) * float64(m.Rows) * float64(m.Cols)
-	return keep(c, m)
+	return m
 }
 
 // Cuts implements Op.
@@ -99,7 +99,7 @@ func (f Fill) describe(c *checker) Op {
 	}
 	f.To = c.write("To", t, f.To, f.Batch, f.Rows, f.Cols)
 	c.done(0, 0)
-	return keep(c, f)
+	return f
 }
 
 // Cuts implements Op.
@@ -143,21 +143,21 @@ func (p Permute) describe(c *checker) Op {
 	for _, axis := range p.Order {
 		if axis < 0 || axis > 3 || seen[axis] {
 			c.failf("Order: want a permutation of 0, 1, 2, 3, given %v", p.Order)
-			return keep(c, p)
+			return p
 		}
 		seen[axis] = true
 	}
 	for _, n := range p.Dims {
 		if n < 0 {
 			c.failf("Dims: want at least 0, given %v", p.Dims)
-			return keep(c, p)
+			return p
 		}
 	}
 	d, e := p.Dims, p.Out()
 	p.X = c.read("X", F32, p.X, d[0], c.mul("Dims", d[1], d[2]), d[3])
 	p.Y = c.write("Y", F32, p.Y, e[0], c.mul("Dims", e[1], e[2]), e[3])
 	c.done(0, 0)
-	return keep(c, p)
+	return p
 }
 
 // Cuts implements Op.
@@ -222,7 +222,7 @@ func (a Advance) describe(c *checker) Op {
 		a.Done = c.update("Done", U32, a.Done, 1, a.Batch, 1)
 	}
 	c.done(0, 0)
-	return keep(c, a)
+	return a
 }
 
 // Cuts implements Op.

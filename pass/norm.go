@@ -98,7 +98,7 @@ func (l LayerNorm) describe(c *checker) Op {
 		l.Rotated = c.write("Rotated", F32, l.Rotated, l.Batch, l.Rows, l.Cols)
 	}
 	c.done(8*float64(l.Batch)*float64(l.Rows)*float64(l.Cols), 8*int64(l.Cols))
-	return keep(c, l)
+	return l
 }
 
 // Cuts implements Op.
@@ -147,7 +147,7 @@ func (g GroupNorm) describe(c *checker) Op {
 	g.Y = c.write("Y", F32, g.Y, g.Batch, g.Rows, g.Cols)
 	c.mayShare("X", "Y")
 	c.done(8*float64(g.Batch)*float64(g.Rows)*float64(g.Cols), 8*int64(g.Cols))
-	return keep(c, g)
+	return g
 }
 
 // Cuts implements Op.
@@ -199,7 +199,7 @@ func (p PoolNorm) describe(c *checker) Op {
 	p.X = c.read("X", F32, p.X, p.Batch, p.Rows, p.Cols)
 	p.Y = c.write("Y", F32, p.Y, p.Batch, p.Rows/p.Pool, p.Cols)
 	c.done(6*float64(p.Batch)*float64(p.Rows)*float64(p.Cols), 8*int64(p.Cols))
-	return keep(c, p)
+	return p
 }
 
 // Cuts implements Op.
@@ -236,7 +236,7 @@ func (l L2Norm) describe(c *checker) Op {
 	l.X = c.read("X", F32, l.X, l.Batch, l.Rows, l.Cols)
 	l.Y = c.write("Y", F32, l.Y, l.Batch, l.Rows, l.Cols)
 	c.done(3*float64(l.Batch)*float64(l.Rows)*float64(l.Cols), 0)
-	return keep(c, l)
+	return l
 }
 
 // Cuts implements Op.

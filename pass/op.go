@@ -1,7 +1,6 @@
 package pass
 
 import (
-	"reflect"
 	"slices"
 	"sync"
 )
@@ -34,9 +33,6 @@ type Checked struct {
 
 // Clone returns a copy that is not in the memory of a [Checker].
 func (c Checked) Clone() Checked {
-	op := reflect.New(reflect.TypeOf(c.Op)).Elem()
-	op.Set(reflect.ValueOf(c.Op))
-	c.Op = op.Interface().(Op)
 	c.Args, c.Params, c.Caches = slices.Clone(c.Args), slices.Clone(c.Params), slices.Clone(c.Caches)
 	return c
 }
@@ -77,18 +73,14 @@ type Checker struct{ c checker }
 // Check puts into to what the function [Check] returns; it is the caller's until Reset. If
 // there is an error, to is as it was.
 func (k *Checker) Check(op Op, to *Checked) error {
-	if k.c.boxes == nil {
-		k.c.boxes = boxes{}
-	}
 	err := k.c.check(op, to)
 	k.c.reset()
 	return err
 }
 
-// Reset takes back the memory of all that Check has returned, ops included, for those that
-// are checked from then on: nobody may use it any more.
+// Reset takes back the memory of all that Check has returned, for what is checked from then
+// on: nobody may use it any more.
 func (k *Checker) Reset() {
-	k.c.boxes.rewind()
 	k.c.args.rewind()
 	k.c.params.rewind()
 	k.c.caches.rewind()

@@ -25,7 +25,7 @@ func (m Map) describe(c *checker) Op {
 	m.X = c.read("X", F32, m.X, m.Batch, m.Rows, m.Cols)
 	m.Y = c.write("Y", F32, m.Y, m.Batch, m.Rows, m.Cols)
 	c.done(float64(m.Batch)*float64(m.Rows)*float64(m.Cols), 0)
-	return keep(c, m)
+	return m
 }
 
 // Cuts implements Op.
@@ -59,12 +59,12 @@ func (m Magnitude) describe(c *checker) Op {
 	c.atLeast("Cols", m.Cols, 0)
 	if m.Cols > math.MaxInt/2 {
 		c.failf("Cols: want at most %d, given %d", math.MaxInt/2, m.Cols)
-		return keep(c, m)
+		return m
 	}
 	m.X = c.read("X", F32, m.X, m.Batch, m.Rows, 2*m.Cols)
 	m.Y = c.write("Y", F32, m.Y, m.Batch, m.Rows, m.Cols)
 	c.done(4*float64(m.Batch)*float64(m.Rows)*float64(m.Cols), 0)
-	return keep(c, m)
+	return m
 }
 
 // Cuts implements Op.
@@ -111,7 +111,7 @@ func (a Add) describe(c *checker) Op {
 	a.Y = c.write("Y", F32, a.Y, a.Batch, a.Rows, a.Cols)
 	c.mayShare("A", "Y")
 	c.done(float64(a.Batch)*float64(a.Rows)*float64(a.Cols), 0)
-	return keep(c, a)
+	return a
 }
 
 // Cuts implements Op.
@@ -149,7 +149,7 @@ func (s Scale) describe(c *checker) Op {
 	s.Y = c.write("Y", F32, s.Y, s.Batch, s.Rows, s.Cols)
 	c.mayShare("X", "Y")
 	c.done(float64(s.Batch)*float64(s.Rows)*float64(s.Cols), 0)
-	return keep(c, s)
+	return s
 }
 
 // Cuts implements Op.
@@ -176,7 +176,7 @@ func (SwiGLU) Name() string { return "swiglu" }
 
 func (s SwiGLU) describe(c *checker) Op {
 	s.X, s.Y, s.Batch = gated(c, s.X, s.Y, s.Batch, s.Rows, s.Cols, 6)
-	return keep(c, s)
+	return s
 }
 
 // Cuts implements Op.
@@ -202,7 +202,7 @@ func (GLU) Name() string { return "glu" }
 
 func (g GLU) describe(c *checker) Op {
 	g.X, g.Y, g.Batch = gated(c, g.X, g.Y, g.Batch, g.Rows, g.Cols, 5)
-	return keep(c, g)
+	return g
 }
 
 // Cuts implements Op.

@@ -36,7 +36,7 @@ func (s StatsPool) describe(c *checker) Op {
 	s.Masks = c.read("Masks", F32, s.Masks, s.Batch, s.Count, s.Frames)
 	s.Y = c.write("Y", F32, s.Y, s.Batch, s.Count, c.mul("Channels, Height", c.mul("Channels", 2, s.Channels), s.Height))
 	c.done(5*float64(s.Batch)*float64(s.Count)*float64(s.Height)*float64(s.Width)*float64(s.Channels), 0)
-	return keep(c, s)
+	return s
 }
 
 // Cuts implements Op.

@@ -92,7 +92,7 @@ func (r Rope) describe(c *checker) Op {
 	r.Pos.within(c, "Pos", r.Rows, t.Positions)
 	r.X = c.update("X", F32, r.X, r.Batch, r.Rows, c.mul("Heads, HeadDim", r.Heads, r.HeadDim))
 	c.done(3*float64(r.Batch)*float64(r.Rows)*float64(r.Heads)*float64(t.Rot), 0)
-	return keep(c, r)
+	return r
 }
 
 // Cuts implements Op.

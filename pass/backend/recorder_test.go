@@ -84,8 +84,8 @@ func TestRoomOfOddRecordings(t *testing.T) {
 	require.Same(t, room, at(filled(t, ses, 100)))
 }
 
-// What is recorded again and again leaves nothing behind but what the caller makes: for each
-// op the op, and the list that Do is given.
+// What is recorded again and again leaves nothing behind but what the caller makes, for each
+// op the op and the list that Do is given, and the op as it was checked.
 func TestRecordingAgainAllocates(t *testing.T) {
 	_, _, ses := keeping(t)
 	const ops = 500
@@ -103,5 +103,5 @@ func TestRecordingAgainAllocates(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	require.Less(t, testing.AllocsPerRun(20, again), 2.0*ops+50)
+	require.Less(t, testing.AllocsPerRun(20, again), 3.0*ops+50)
 }
