@@ -2,7 +2,10 @@ package cuda
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
@@ -87,10 +90,12 @@ func (a *attention) compile() error {
 		boundary += " relative"
 	}
 	way, why := a.c.choose(boundary, rule, ways...)
-	switch way {
-	case "split":
+	switch {
+	case way == "split":
 		return a.split(why)
-	case "mma":
+	case strings.HasPrefix(way, "wgmma-direct"):
+		return a.direct(a.directs()[way], why)
+	case way == "mma":
 		return a.packed(kernels.FlashFor(a.tier(), a.c.fast, a.relative), false, why)
 	}
 	return a.packed(a.wide(way), true, why)
@@ -106,6 +111,9 @@ func (a *attention) ways() (rule string, ways []string) {
 			if a.c.has(a.wide(way).Name) {
 				ways = append(ways, way)
 			}
+		}
+		if len(ways) > 0 {
+			ways = append(ways, slices.Sorted(maps.Keys(a.directs()))...)
 		}
 	}
 	if a.c.has(kernels.FlashFor(a.tier(), a.c.fast, a.relative).Name) {
@@ -159,6 +167,26 @@ func (a *attention) numbers(k *call) (lengths, keyLengths kernels.Items, keyNumb
 	return k.items(a.lengths, a.batch, a.queries), k.items(a.keyLengths, a.batch, a.most), k.index(a.keyNumbers, a.batch, 0, a.most)
 }
 
+// blocks returns how many blocks of keys a head has, in pairs.
+func (a *attention) blocks() int { return 2 * ceilDiv(a.most, 2*kernels.AttentionBlock) }
+
+// flash returns the arguments of a kernel for many queries, but for what it has keys and
+// values in; tiles are those of a head.
+func (a *attention) flash(k *call, tiles int) kernels.Attention {
+	rows, width := a.source(k), a.heads*a.dim
+	args := kernels.Attention{
+		Q: k.read(a.q, a.batch, a.queries, width), O: k.write(a.o, a.batch, a.queries, width),
+		V: rows.values.at, VRow: rows.values.row, VHead: rows.values.head, VItem: rows.values.item,
+		K: rows.keys.at, KRow: rows.keys.row, KHead: rows.keys.head, KItem: rows.keys.item,
+		Most: uint32(a.most), Queries: uint32(a.queries), Heads: uint32(a.heads), Dim: uint32(a.dim),
+		Blocks: uint32(a.blocks()), Tiles: uint32(tiles), Works: uint32(a.batch * a.heads * tiles),
+		Moving: flag(a.moving), HalfValues: flag(a.halves), Scale: a.factor(),
+	}
+	args.Left, args.Right = a.band()
+	args.Lengths, args.KeyLengths, args.KeyNumbers = a.numbers(k)
+	return args
+}
+
 // packed emits the kernels for many queries: those that pack keys and values, and relative
 // positions, as halves, and the one that computes; wide says that it is one of warpgroups.
 func (a *attention) packed(entry kernels.Entry, wide bool, why string) error {
@@ -171,8 +199,8 @@ func (a *attention) packed(entry kernels.Entry, wide bool, why string) error {
 	if c.fast {
 		parts = 1
 	}
-	slabs, blocks := a.batch*a.heads, 2*ceilDiv(a.most, 2*kernels.AttentionBlock) // in pairs
-	block := kernels.AttentionBlock * d * 2 * parts                               // bytes
+	slabs, blocks := a.batch*a.heads, a.blocks()
+	block := kernels.AttentionBlock * d * 2 * parts // bytes
 	keys, values := c.temporary(slabs*blocks*block), c.temporary(slabs*blocks*block)
 	keyFactors, valueFactors := c.temporary(4*slabs*blocks), c.temporary(4*slabs*blocks)
 	width := a.heads * a.dim
@@ -218,18 +246,9 @@ func (a *attention) packed(entry kernels.Entry, wide bool, why string) error {
 
 	tiles := ceilDiv(a.queries, entry.Tile[0])
 	k = c.call(entry.Name).because("%s", why)
-	rows = a.source(k)
-	args := kernels.Attention{
-		Q: k.read(a.q, a.batch, a.queries, width), O: k.write(a.o, a.batch, a.queries, width),
-		V: rows.values.at, VRow: rows.values.row, VHead: rows.values.head, VItem: rows.values.item,
-		Keys: kernels.F16(k.from(keys)), Values: kernels.F16(k.from(values)),
-		KeyFactors: kernels.F32(k.from(keyFactors)), ValueFactors: kernels.F32(k.from(valueFactors)),
-		Most: uint32(a.most), Queries: uint32(a.queries), Heads: uint32(a.heads), Dim: uint32(a.dim),
-		Blocks: uint32(blocks), Tiles: uint32(tiles), Works: uint32(slabs * tiles),
-		Moving: flag(a.moving), HalfValues: flag(a.halves), Scale: a.factor(),
-	}
-	args.Left, args.Right = a.band()
-	args.Lengths, args.KeyLengths, args.KeyNumbers = a.numbers(k)
+	args := a.flash(k, tiles)
+	args.Keys, args.Values = kernels.F16(k.from(keys)), kernels.F16(k.from(values))
+	args.KeyFactors, args.ValueFactors = kernels.F32(k.from(keyFactors)), kernels.F32(k.from(valueFactors))
 	if a.relative {
 		args.Q2 = k.read(a.q2, a.batch, a.queries, width)
 		args.Positions, args.PositionFactors = kernels.F16(k.from(positions)), kernels.F32(k.from(positionFactors))

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +36,7 @@ func TestAttentionWays(t *testing.T) {
 	for _, w := range []struct {
 		way  string
 		math pass.Math
-	}{{"wgmma", pass.Fast}, {"wgmma-turns", pass.Fast}, {"mma", pass.Fast}, {"split", pass.Exact}} {
+	}{{"wgmma", pass.Fast}, {"wgmma-turns", pass.Fast}, {"wgmma-direct-1", pass.Fast}, {"wgmma-direct-2", pass.Fast}, {"wgmma-direct-4", pass.Fast}, {"mma", pass.Fast}, {"split", pass.Exact}} {
 		t.Run(w.way, func(t *testing.T) {
 			t.Parallel()
 			passtest.Config{Math: []pass.Math{w.math}, Ops: []string{"attention", "attend"}}.Run(t, func(t testing.TB) pass.Device {
@@ -50,7 +51,10 @@ func TestAttentionWays(t *testing.T) {
 var attentionWays = []struct {
 	way  string
 	math pass.Math
-}{{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"mma", pass.Fast}, {"mma", pass.Exact}, {"split", pass.Exact}}
+}{
+	{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"wgmma-direct-1", pass.Fast}, {"wgmma-direct-2", pass.Fast}, {"wgmma-direct-4", pass.Fast},
+	{"mma", pass.Fast}, {"mma", pass.Exact}, {"split", pass.Exact},
+}
 
 // attentionOf returns what an op over the given queries, keys and values, and second queries
 // and positions, if there are any, makes in a way.
@@ -173,7 +177,7 @@ func TestAttentionRises(t *testing.T) {
 			}
 			want := attentionOf(t, "split", pass.Exact, op, q, k, v, more...)
 			for _, w := range attentionWays {
-				if w.math == pass.Exact || relative && w.way == "wgmma" {
+				if w.math == pass.Exact || relative && strings.HasPrefix(w.way, "wgmma") && w.way != "wgmma-turns" {
 					continue
 				}
 				got := attentionOf(t, w.way, w.math, op, q, k, v, more...)
@@ -235,7 +239,7 @@ func TestAttentionRule(t *testing.T) {
 		return ways
 	}
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, true, false, 8, 64))
-	require.Equal(t, []string{"wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
+	require.Equal(t, []string{"wgmma-turns", "wgmma", "wgmma-direct-1", "wgmma-direct-2", "wgmma-direct-4", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
 	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 256))
 	require.Equal(t, []string{"wgmma-turns", "mma", "split"}, ways("sm_90a", 227<<10, true, true, 1, 128))
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, false, false, 9, 256), "there is no kernel")

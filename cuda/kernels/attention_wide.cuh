@@ -90,6 +90,11 @@ struct WideTile {
 		__syncthreads();
 	}
 
+	// leave says that this warp is done with a place.
+	static __device__ void leave(Mbarrier* b) {
+		if (lane_id() == 0) mbarrier_arrive(b);
+	}
+
 	// fetch brings keys and values of all steps, round after round of stages. One thread
 	// does it.
 	static __device__ void fetch(const Slab& slab, int start, int steps, Turn& turn, bool& first) {

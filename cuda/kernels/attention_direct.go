@@ -1,0 +1,56 @@
+package kernels
+
+import "fmt"
+
+// A flashDirect is a variant of the kernel of warpgroups that makes halves of F32 keys and
+// values itself.
+type flashDirect struct {
+	dim, stages int
+	cluster     int // blocks that share what each makes
+}
+
+var flashDirects = []flashDirect{{64, 4, 1}, {64, 4, 2}, {64, 4, 4}, {128, 3, 1}, {128, 3, 2}}
+
+// DirectClusters are the sizes of clusters that kernels of [DirectFor] have.
+var DirectClusters = []int{1, 2, 4}
+
+// DirectFor returns the kernel that takes keys and values in F32 as they are, for heads of
+// at most dim dimensions; a cluster of blocks takes that many tiles of a head, and each block
+// makes its part of the halves for all. If there is none, it has no name. Tile[0] is the
+// queries of a cluster.
+func DirectFor(dim, cluster int) Entry {
+	for _, f := range flashDirects {
+		if f.dim == dim && f.cluster == cluster {
+			return f.entry()
+		}
+	}
+	return Entry{}
+}
+
+func (f flashDirect) entry() Entry {
+	const pair = 2 * AttentionBlock // keys of a stage
+	e := Entry{
+		Name:    fmt.Sprintf("attention_direct_%d", f.dim),
+		Call:    fmt.Sprintf("attention::flash_direct<%d, %d, %d>", f.dim, f.stages, f.cluster),
+		Args:    Attention{},
+		Threads: 384, Resident: 1,
+		Shared: 2*f.stages*pair*f.dim*2 + 2*4*8*f.stages + 4*WideWorks,
+		Tile:   [3]int{128 * f.cluster, pair, f.dim},
+		From:   90, Exact: true, Waits: true,
+	}
+	if f.cluster > 1 {
+		e.Name += fmt.Sprintf("_of_%d", f.cluster)
+		e.Cluster = f.cluster
+	}
+	return e
+}
+
+var attentionDirect = Family{"attention_direct", flashDirectEntries()}
+
+func flashDirectEntries() []Entry {
+	var all []Entry
+	for _, f := range flashDirects {
+		all = append(all, f.entry())
+	}
+	return all
+}
