@@ -28,7 +28,7 @@ struct DirectWork {
 // A cluster does every n-th work, as flash_wide does. The first walk takes all numbers for
 // usual ones; works of which they turn out not to be so are done again, with factors. What
 // cannot be loaded by fours is all done in the second.
-template <int D, int Stages, int Cluster>
+template <int D, int Stages, int Cluster, int Ahead>
 __device__ void flash_direct(const Attention& a) {
 	using T = DirectTile<D, Stages, Cluster, 0>;
 	using Alone = DirectTile<D, Stages, 1, 1>;
@@ -41,21 +41,21 @@ __device__ void flash_direct(const Attention& a) {
 	const bool value_vectors = quads_aligned(reinterpret_cast<const float*>(a.V), a.VRow, a.VHead, a.VItem);
 	const bool whole = key_vectors && value_vectors && a.KRow == static_cast<int>(a.KRow) && a.VRow == static_cast<int>(a.VRow);
 	const uint32_t* const again = T::state().again;
-	bool noted = false;
 	if (warp_id() < 4) {
 		registers_less<56>();
 		typename T::Turn turn;
 		for (uint32_t number = start, i = 0; whole && number < a.Works; number += every, i++) {
 			const Work work(a, number);
-			Maker<D, Stages, Cluster> maker(work.slab, work.reach.start);
+			Maker<D, Stages, Cluster, Ahead> maker(work.slab, work.reach.start, work.steps);
+			int rows = work.slab.keys - work.reach.start - maker.first();
 			for (int step = 0; step < work.steps; step++) {
-				maker.template make<false>(turn);
-				maker.template make<true>(turn);
+				maker.template make<false>(i, turn, rows > 0);
+				maker.template make<true>(i, turn, rows > 0);
 				turn.next();
+				rows -= T::Keys;
 			}
-			if (maker.odd) T::repeat(i), noted = true;
 		}
-		T::meet(noted);
+		T::meet();
 		using General = GeneralMaker<D, Stages>;
 		typename Alone::Turn own;
 		for (uint32_t number = start, i = 0; number < a.Works; number += every, i++) {
@@ -88,9 +88,9 @@ __device__ void flash_direct(const Attention& a) {
 		if (work.steps > 0) walk<true, 2, D, T>(work.slab, work.reach, q, weights, o, work.steps, turn, group, row);
 		weights.shares(share);
 		work.slab.template store<D>(o, row, share, 1.0f);
-		if (warp_ballot(weights.failed())) T::repeat(i), noted = true;
+		if (warp_ballot(weights.failed())) T::repeat(i);
 	}
-	T::meet(noted);
+	T::meet();
 	typename Alone::Turn own;
 	for (uint32_t number = start, i = 0; number < a.Works; number += every, i++) {
 		if (whole && !again[i]) continue;

@@ -8,6 +8,8 @@ namespace attention {
 // The tile of a block of a cluster, each of which has 128 queries of a head, and makes its
 // part of the halves of each step for all of them. Each set of barriers is for one walk over
 // the works: blocks of the second walk are for themselves, Cluster 1.
+//
+// Shared memory holds the stages, these barriers, and F32 that is on its way.
 template <int D, int Stages, int Cluster, int Set>
 struct DirectTile : WideTile<D, Stages, 2> {
 	using Base = WideTile<D, Stages, 2>;
@@ -17,12 +19,13 @@ struct DirectTile : WideTile<D, Stages, 2> {
 		Mbarrier keys[Stages], values[Stages];            // are there
 		Mbarrier keys_free[Stages], values_free[Stages];  // all warps of the cluster are done with
 	};
-	struct State {
+	struct alignas(16) State {
 		Barriers sets[2];
 		uint32_t again[WideWorks];  // whether not all numbers of a work were usual
 	};
 
 	static __device__ State& state() { return *reinterpret_cast<State*>(dynamic_shared<half>() + 2 * Stages * Base::Stage); }
+	static __device__ float* waiting() { return reinterpret_cast<float*>(&state() + 1); }
 	static __device__ Barriers& barriers() { return state().sets[Set]; }
 
 	static __device__ void prepare() {
@@ -61,14 +64,15 @@ struct DirectTile : WideTile<D, Stages, 2> {
 		}
 	}
 
-	// meet waits until the cluster has ended its walk; noted: repeat was called by this warp.
-	// Without it nothing is to be ordered, and what was written to the device is not waited for.
-	static __device__ void meet(bool noted) {
+	// meet waits until the cluster has ended its walk. If nothing was noted, nothing is to be
+	// ordered, and what was written to the device is not waited for.
+	static __device__ void meet() {
 		if constexpr (Cluster == 1) {
 			barrier_sync(8, Threads);
 		} else {
-			if (noted) __threadfence();
-			__syncwarp();
+			uint32_t noted = 0;
+			for (int i = lane_id(); i < WideWorks; i += 32) noted |= state().again[i];
+			if (warp_ballot(noted != 0)) __threadfence();
 			cluster_reach();
 			cluster_wait();
 		}
@@ -103,26 +107,29 @@ struct FloatRows {
 
 // A Maker is a lane of the warpgroup that makes halves for the cluster, of numbers of a usual
 // size: a block has Part rows of the pair of each step, a warp Own of them, which Each at a
-// time are Quads fours of a lane. Ahead of them are on their way at any time. What is made
-// goes into the block's own stage, and from there, by bulk copies, into those of the others.
-template <int D, int Stages, int Cluster>
+// time are Quads fours of a lane. Copies of Ahead parts, of keys and values in turn, are on
+// their way at any time; a lane reads what it has asked for itself, so that nothing is waited
+// for but that. What is made goes into the block's own stage, and from there, by bulk copies,
+// into those of the others.
+template <int D, int Stages, int Cluster, int Ahead>
 struct Maker {
 	using Tile = DirectTile<D, Stages, Cluster, 0>;
 	using Base = typename Tile::Base;
 	using Turn = typename Tile::Turn;
 	static constexpr int Part = Tile::Keys / Cluster, Own = Part / 4, Lanes = D / 4, Each = 32 / Lanes;
-	static constexpr int Quads = Own / Each, Ahead = Quads < 8 ? Quads : 8, Panels = D / 64;
+	static constexpr int Quads = Own / Each, Panels = D / 64, Batch = 2;  // read at a time: more take more registers than there are
 	static_assert(Own % 8 == 0 && BlockRows % Own == 0, "rows of a warp lie in a row of a block");
 
-	const float *keys, *values;  // to be loaded next
+	const float *keys, *values;  // to be asked for next
 	int key_row, value_row;
-	int left;  // rows that are there, from the lane's first of the step on
-	float4 ring[Ahead];
-	bool odd = false;
+	int left;       // rows that are there, from the lane's first of what is asked for next
+	int parts;      // to be asked for
+	uint32_t slot = 0;  // of the part that is made next, and of the one asked for then
 
 	static __device__ int first() { return (Cluster > 1 ? static_cast<int>(cluster_rank()) : 0) * Part + warp_id() * Own; }
+	static __device__ float* place(uint32_t slot) { return Tile::waiting() + slot * (Part * D) + threadIdx.x * 4; }
 
-	__device__ Maker(const Slab& slab, int start) {
+	__device__ Maker(const Slab& slab, int start, int steps) {
 		const int quad = lane_id() % Lanes, row = start + first() + lane_id() / Lanes;
 		const FloatRows k = FloatRows::keys(slab), v = FloatRows::values(slab);
 		keys = k.P + row * k.Row + quad * 4;
@@ -130,23 +137,34 @@ struct Maker {
 		key_row = static_cast<int>(k.Row);
 		value_row = static_cast<int>(v.Row);
 		left = quad * 4 < slab.dim ? slab.keys - row : 0;
+		parts = 2 * steps;
 #pragma unroll
-		for (int j = 0; j < Ahead; j++) ring[j] = load<false>(j, left);
+		for (int i = 0; i < Ahead; i++) i % 2 == 0 ? ask<false>(i) : ask<true>(i);
 	}
 
-	// load returns the four of place j, and goes on.
+	// ask asks for a part, of keys and values in turn. Rows that are not there become 0.
 	template <bool Values>
-	__device__ float4 load(int j, int left) {
+	__device__ void ask(uint32_t slot) {
 		const float*& at = Values ? values : keys;
-		const int row = Values ? value_row : key_row;
-		const float4 v = j * Each < left ? load_once(at) : float4{0.0f, 0.0f, 0.0f, 0.0f};
-		at += static_cast<int64_t>(row) * (j == Quads - 1 ? Each + Tile::Keys - Own : Each);
-		return v;
+		const int64_t row = Values ? value_row : key_row;
+		if (parts > 0) {
+			const float* p = at;
+#pragma unroll
+			for (int j = 0; j < Quads; j++) {
+				const bool there = j * Each < left;
+				copy_async<16>(place(slot) + j * 512, there ? p : at, there ? 16 : 0);
+				p += Each * row;
+			}
+			at += Tile::Keys * row;
+			if (Values) left -= Tile::Keys;
+			parts--;
+		}
+		copy_commit();
 	}
 
-	// make makes the keys or values of a step.
+	// make makes the keys or values of a step of work i. any: whether the warp has rows there.
 	template <bool Values>
-	__device__ void make(const Turn& turn) {
+	__device__ void make(int i, const Turn& turn, bool any) {
 		typename Tile::Barriers& b = Tile::barriers();
 		half* const stage = (Values ? Base::values() : Base::keys()) + turn.stage * Base::Stage;
 		const int lane = lane_id(), quad = lane % Lanes, row = lane / Lanes;
@@ -156,20 +174,25 @@ struct Maker {
 		const int chunk = (quad % 16 / 2) ^ row;
 		uint32_t most = 0;
 		mbarrier_wait(Values ? &b.values_free[turn.stage] : &b.keys_free[turn.stage], turn.parity ^ 1);
+		copy_wait<Ahead - 1>();
+		const float* const from = place(slot);
+#pragma unroll 1
+		for (int n = 0; n < Quads; n += Batch) {
+			float4 v[Batch];
 #pragma unroll
-		for (int j = 0; j < Quads; j++) {
-			const float4 v = ring[j % Ahead];
-			const uint2 h = {pack_half(v.x, v.y), pack_half(v.z, v.w)};
-			most = larger_halves(larger_halves(most, h.x), h.y);
-			store_quad(to + j * Each * 64 + (chunk ^ (j * Each % 8)) * 8, h);
-			if (j + Ahead < Quads) ring[j % Ahead] = load<Values>(j + Ahead, left);
-			else ring[j % Ahead] = load<!Values>(j + Ahead - Quads, Values ? left - Tile::Keys : left);
+			for (int j = 0; j < Batch; j++) v[j] = load4(from + (n + j) * 512);
+#pragma unroll
+			for (int j = 0; j < Batch; j++) {
+				const uint2 h = {pack_half(v[j].x, v[j].y), pack_half(v[j].z, v[j].w)};
+				most = larger_halves(larger_halves(most, h.x), h.y);
+				store_quad(to + (n + j) * Each * 64 + (chunk ^ ((n + j) * Each % 8)) * 8, h);
+			}
 		}
 		fence_async();
 		// From 2^15 on, or no numbers; and whether there are any from 2^-10 on: of those that are
 		// smaller halves have not all digits.
-		const uint32_t high = most >> 16, low = most & 0xffffu;
-		odd |= warp_ballot(max(high, low) >= 0x7800u) || (warp_ballot(left > 0) && !warp_ballot(max(high, low) >= 0x1400u));
+		const uint32_t largest = max(most >> 16, most & 0xffffu);
+		if (warp_ballot(largest >= 0x7800u) || (any && !warp_ballot(largest >= 0x1400u))) Tile::repeat(i);
 		Mbarrier* const full = Values ? &b.values[turn.stage] : &b.keys[turn.stage];
 		if constexpr (Cluster > 1) {
 			constexpr uint32_t Others = Cluster - 1;
@@ -183,7 +206,9 @@ struct Maker {
 		} else {
 			if (lane == 0) mbarrier_arrive(full);
 		}
-		if (Values) left -= Tile::Keys;
+		if (Ahead % 2 == 0) ask<Values>(slot);
+		else ask<!Values>(slot);
+		slot = slot + 1 == Ahead ? 0 : slot + 1;
 	}
 };
 
@@ -222,7 +247,8 @@ struct GeneralMaker {
 	static __device__ void make(const Slab& s, const FloatRows& rows, bool vectors, const float* factors, int start, const typename Tile::Turn& turn) {
 		typename Tile::Barriers& b = Tile::barriers();
 		half* const stage = (Values ? Base::values() : Base::keys()) + turn.stage * Base::Stage;
-		const float up[2] = {1.0f / fabsf(factors[0]), 1.0f / fabsf(factors[1])};
+		const auto inverse = [](float power) -> float { return float_of((254u << 23) - bits_of(fabsf(power))); };
+		const float up[2] = {inverse(factors[0]), inverse(factors[1])};
 		const auto half_of = [](float v, float up) -> float { return Values && !finite(v) ? 0.0f : v * up; };
 		mbarrier_wait(Values ? &b.values_free[turn.stage] : &b.keys_free[turn.stage], turn.parity ^ 1);
 #pragma unroll 4

@@ -7,9 +7,10 @@ import "fmt"
 type flashDirect struct {
 	dim, stages int
 	cluster     int // blocks that share what each makes
+	ahead       int // parts, keys or values of a stage, that are on their way
 }
 
-var flashDirects = []flashDirect{{64, 4, 1}, {64, 4, 2}, {64, 4, 4}, {128, 3, 1}, {128, 3, 2}}
+var flashDirects = []flashDirect{{64, 3, 1, 4}, {64, 4, 2, 4}, {64, 4, 4, 6}}
 
 // DirectClusters are the sizes of clusters that kernels of [DirectFor] have.
 var DirectClusters = []int{1, 2, 4}
@@ -31,10 +32,10 @@ func (f flashDirect) entry() Entry {
 	const pair = 2 * AttentionBlock // keys of a stage
 	e := Entry{
 		Name:    fmt.Sprintf("attention_direct_%d", f.dim),
-		Call:    fmt.Sprintf("attention::flash_direct<%d, %d, %d>", f.dim, f.stages, f.cluster),
+		Call:    fmt.Sprintf("attention::flash_direct<%d, %d, %d, %d>", f.dim, f.stages, f.cluster, f.ahead),
 		Args:    Attention{},
 		Threads: 384, Resident: 1,
-		Shared: 2*f.stages*pair*f.dim*2 + 2*4*8*f.stages + 4*WideWorks,
+		Shared: 2*f.stages*pair*f.dim*2 + 2*4*8*f.stages + 4*WideWorks + f.ahead*pair/f.cluster*f.dim*4,
 		Tile:   [3]int{128 * f.cluster, pair, f.dim},
 		From:   90, Exact: true, Waits: true,
 	}
