@@ -27,8 +27,9 @@ func (c *compiler) attention(op pass.Attention, cost pass.Cost) error {
 	if op.Keys == 0 {
 		return c.zeros(op.O, op.Batch, op.Queries, width, cost)
 	}
+	mapped := c.inGroups(4, op.K, op.Batch, op.Keys, width) && c.inGroups(4, op.V, op.Batch, op.Keys, width) && c.inGroups(2, op.Q, op.Batch, op.Queries, width)
 	a := attention{
-		c: c, batch: op.Batch, queries: op.Queries, heads: op.Heads, dim: op.HeadDim, most: op.Keys,
+		c: c, mapped: mapped, batch: op.Batch, queries: op.Queries, heads: op.Heads, dim: op.HeadDim, most: op.Keys,
 		scale: op.Scale, mask: op.Mask, cost: cost,
 		q: op.Q, o: op.O, q2: op.Q2, positions: op.Positions, relative: !op.Q2.IsZero(),
 		lengths: op.Lengths, keyLengths: op.KeyLengths, keyNumbers: pass.Const(op.Keys),
@@ -58,6 +59,7 @@ type attention struct {
 	mask           pass.Mask
 	moving         bool // the last query stands at the item's last key
 	halves         bool // keys and values are F16
+	mapped         bool // there can be tensor maps of keys and values, in F32, and queries lie in pairs
 	relative       bool
 	q, o           pass.View
 	q2, positions  pass.View

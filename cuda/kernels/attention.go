@@ -19,7 +19,7 @@ type Attention struct {
 	HalfValues                                uint32 // V is F16
 	Scale                                     float32
 	Works                                     uint32 // tiles of all slabs
-	K                                         U32    // F32: of DirectFor's kernels alone, like what follows
+	K                                         U32    // F32, for DirectFor's kernels alone
 	KRow, KHead, KItem                        int64
 }
 

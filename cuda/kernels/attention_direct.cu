@@ -26,50 +26,48 @@ struct DirectWork {
 };
 
 // A cluster does every n-th work, as flash_wide does. The first walk takes all numbers for
-// usual ones; works of which they turn out not to be so are done again, with factors. What
-// cannot be loaded by fours is all done in the second.
-template <int D, int Stages, int Cluster, int Ahead>
-__device__ void flash_direct(const Attention& a) {
+// usual ones; works of which they turn out not to be so are done again, with factors.
+template <int D, int Stages, int Cluster, int Ahead, bool Early>
+__device__ void flash_direct(const AttentionDirect& d) {
+	const Attention a = d.Op;  // beside maps, whose address is taken, parameters would be kept in registers
 	using T = DirectTile<D, Stages, Cluster, 0>;
 	using Alone = DirectTile<D, Stages, 1, 1>;
 	using Work = DirectWork<T, Cluster>;
+	if (threadIdx.x == 0) fetch_map(&d.Keys), fetch_map(&d.Values);
 	T::prepare();
 	wait_dependency();
+	T::ready();
 	release_dependents();
 	const uint32_t start = blockIdx.x / Cluster, every = gridDim.x / Cluster;
-	const bool key_vectors = quads_aligned(reinterpret_cast<const float*>(a.K), a.KRow, a.KHead, a.KItem);
-	const bool value_vectors = quads_aligned(reinterpret_cast<const float*>(a.V), a.VRow, a.VHead, a.VItem);
-	const bool whole = key_vectors && value_vectors && a.KRow == static_cast<int>(a.KRow) && a.VRow == static_cast<int>(a.VRow);
 	const uint32_t* const again = T::state().again;
 	if (warp_id() < 4) {
 		registers_less<56>();
 		typename T::Turn turn;
-		for (uint32_t number = start, i = 0; whole && number < a.Works; number += every, i++) {
+		Ring<Ahead> ring;
+		for (uint32_t number = start, i = 0; number < a.Works; number += every, i++) {
 			const Work work(a, number);
-			Maker<D, Stages, Cluster, Ahead> maker(work.slab, work.reach.start, work.steps);
-			int rows = work.slab.keys - work.reach.start - maker.first();
+			Maker<D, Stages, Cluster, Ahead> maker(d, ring, work.slab, work.reach.start, work.steps);
 			for (int step = 0; step < work.steps; step++) {
-				maker.template make<false>(i, turn, rows > 0);
-				maker.template make<true>(i, turn, rows > 0);
+				maker.template make<false>(i, turn);
+				maker.template make<true>(i, turn);
 				turn.next();
-				rows -= T::Keys;
 			}
 		}
 		T::meet();
 		using General = GeneralMaker<D, Stages>;
 		typename Alone::Turn own;
 		for (uint32_t number = start, i = 0; number < a.Works; number += every, i++) {
-			if (whole && !again[i]) continue;
+			if (!again[i]) continue;
 			const Work work(a, number);
 			const FloatRows k = FloatRows::keys(work.slab), v = FloatRows::values(work.slab);
 			const int64_t block = static_cast<int64_t>(work.slab.number) * a.Blocks + work.reach.start / BlockRows;
-			General::factors(work.slab, k, key_vectors, false, work.reach.start, T::Blocks * work.steps, a.KeyFactors + block);
-			General::factors(work.slab, v, value_vectors, true, work.reach.start, T::Blocks * work.steps, a.ValueFactors + block);
+			General::factors(work.slab, k, false, work.reach.start, T::Blocks * work.steps, a.KeyFactors + block);
+			General::factors(work.slab, v, true, work.reach.start, T::Blocks * work.steps, a.ValueFactors + block);
 			barrier_sync(8, T::Threads);
 			for (int step = 0; step < work.steps; step++) {
 				const int key = work.reach.start + step * T::Keys;
-				General::template make<false>(work.slab, k, key_vectors, a.KeyFactors + block + T::Blocks * step, key, own);
-				General::template make<true>(work.slab, v, value_vectors, a.ValueFactors + block + T::Blocks * step, key, own);
+				General::template make<false>(work.slab, k, a.KeyFactors + block + T::Blocks * step, key, own);
+				General::template make<true>(work.slab, v, a.ValueFactors + block + T::Blocks * step, key, own);
 				own.next();
 			}
 		}
@@ -78,11 +76,21 @@ __device__ void flash_direct(const Attention& a) {
 	registers_more<224>();
 	const int group = warp_id() / 4 - 1, warp_row = 64 * group + warp_id() % 4 * 16 + lane_id() / 4;
 	typename T::Turn turn;
-	for (uint32_t number = start, i = 0; whole && number < a.Works; number += every, i++) {
+	NextQueries<typename T::Queries> next(T::waiting() + Maker<D, Stages, Cluster, Ahead>::Waiting);
+	for (uint32_t number = start, i = 0; number < a.Works; number += every, i++) {
 		const Work work(a, number);
 		const int row = work.first + warp_row;  // and row + 8
 		typename T::Queries q;
-		q.load(work.slab, a.Q, row, nullptr);
+		{
+			typename T::Queries::Numbers v;
+			if (Early && i > 0) next.read(v);
+			else T::Queries::read(work.slab, a.Q, row, true, v);
+			q.take(work.slab, v, nullptr);
+		}
+		if (Early && number + every < a.Works) {
+			const Work after(a, number + every);
+			next.ask(after.slab, a.Q, after.first + warp_row);
+		}
 		float o[D / 2] = {}, share[2];
 		UsualWeights<T> weights(q.down);
 		if (work.steps > 0) walk<true, 2, D, T>(work.slab, work.reach, q, weights, o, work.steps, turn, group, row);
@@ -93,7 +101,7 @@ __device__ void flash_direct(const Attention& a) {
 	T::meet();
 	typename Alone::Turn own;
 	for (uint32_t number = start, i = 0; number < a.Works; number += every, i++) {
-		if (whole && !again[i]) continue;
+		if (!again[i]) continue;
 		const Work work(a, number);
 		const int row = work.first + warp_row;
 		typename T::Queries q;

@@ -9,18 +9,19 @@ namespace attention {
 // part of the halves of each step for all of them. Each set of barriers is for one walk over
 // the works: blocks of the second walk are for themselves, Cluster 1.
 //
-// Shared memory holds the stages, these barriers, and F32 that is on its way.
+// Shared memory holds the stages, these barriers, and F32 that is on its way, of each warp.
 template <int D, int Stages, int Cluster, int Set>
 struct DirectTile : WideTile<D, Stages, 2> {
 	using Base = WideTile<D, Stages, 2>;
-	static constexpr uint32_t Makers = 4, Readers = 8, Threads = 384;  // warps, and threads of a block
+	static constexpr uint32_t Makers = 4, Readers = 8, Threads = 384, MostAhead = 8;  // warps, threads of a block, and parts on their way
 
 	struct Barriers {
 		Mbarrier keys[Stages], values[Stages];            // are there
 		Mbarrier keys_free[Stages], values_free[Stages];  // all warps of the cluster are done with
 	};
-	struct alignas(16) State {
+	struct alignas(128) State {
 		Barriers sets[2];
+		Mbarrier loaded[Makers][MostAhead];
 		uint32_t again[WideWorks];  // whether not all numbers of a work were usual
 	};
 
@@ -31,6 +32,7 @@ struct DirectTile : WideTile<D, Stages, 2> {
 	static __device__ void prepare() {
 		State& s = state();
 		if (threadIdx.x < WideWorks) s.again[threadIdx.x] = 0;
+		if (threadIdx.x < Makers * MostAhead) mbarrier_init(&s.loaded[0][threadIdx.x], 1);
 		if (threadIdx.x < 2 * Stages) {
 			const uint32_t set = threadIdx.x / Stages, i = threadIdx.x % Stages, readers = set == 0 ? Readers * Cluster : Readers;
 			Barriers& b = s.sets[set];
@@ -38,13 +40,16 @@ struct DirectTile : WideTile<D, Stages, 2> {
 			mbarrier_init(&b.values[i], Makers);
 			mbarrier_init(&b.keys_free[i], readers);
 			mbarrier_init(&b.values_free[i], readers);
-			mbarrier_ready();
 		}
+		mbarrier_ready();
 		__syncthreads();
-		if constexpr (Cluster > 1) {
-			cluster_reach();
-			cluster_wait();
-		}
+		if constexpr (Cluster > 1) cluster_reach();
+	}
+
+	// ready waits for all blocks to be prepared. Each thread calls it once, before it reaches
+	// into others.
+	static __device__ void ready() {
+		if constexpr (Cluster > 1) cluster_wait();
 	}
 
 	static __device__ void leave(Mbarrier* b) {
@@ -90,100 +95,84 @@ struct DirectTile : WideTile<D, Stages, 2> {
 
 __device__ inline void store_quad(half* to, uint2 h) { *reinterpret_cast<uint2*>(to) = h; }
 
-// Rows are those of F32 that a slab has: of keys or of values.
-struct FloatRows {
-	const float* P;
-	int64_t Row;
-
-	static __device__ FloatRows keys(const Slab& s) {
-		const Attention& a = s.a;
-		return {reinterpret_cast<const float*>(a.K) + s.item * a.KItem + s.head * a.KHead, a.KRow};
-	}
-	static __device__ FloatRows values(const Slab& s) {
-		const Attention& a = s.a;
-		return {reinterpret_cast<const float*>(a.V) + s.item * a.VItem + s.head * a.VHead, a.VRow};
+// A Ring is where a warp is among the parts that wait.
+template <int Ahead>
+struct Ring {
+	uint32_t slot = 0, parity = 0;
+	__device__ void next() {
+		if (++slot == Ahead) slot = 0, parity ^= 1;
 	}
 };
 
 // A Maker is a lane of the warpgroup that makes halves for the cluster, of numbers of a usual
 // size: a block has Part rows of the pair of each step, a warp Own of them, which Each at a
 // time are Quads fours of a lane. Copies of Ahead parts, of keys and values in turn, are on
-// their way at any time; a lane reads what it has asked for itself, so that nothing is waited
-// for but that. What is made goes into the block's own stage, and from there, by bulk copies,
-// into those of the others.
+// their way at any time: bulk copies, since a fence would wait for others. What is made goes
+// into the block's own stage, and from there into those of the others.
 template <int D, int Stages, int Cluster, int Ahead>
 struct Maker {
 	using Tile = DirectTile<D, Stages, Cluster, 0>;
 	using Base = typename Tile::Base;
 	using Turn = typename Tile::Turn;
 	static constexpr int Part = Tile::Keys / Cluster, Own = Part / 4, Lanes = D / 4, Each = 32 / Lanes;
-	static constexpr int Quads = Own / Each, Panels = D / 64, Batch = 2;  // read at a time: more take more registers than there are
+	static constexpr int Quads = Own / Each, Panels = D / 64, Batch = Quads < 8 ? 2 : 4;  // read at a time, as registers allow
+	static constexpr int Waiting = Ahead * Part * D;  // floats of what is on its way
 	static_assert(Own % 8 == 0 && BlockRows % Own == 0, "rows of a warp lie in a row of a block");
+	static_assert(Ahead % 2 == 0 && Ahead <= Tile::MostAhead, "keys and values have places of their own");
 
-	const float *keys, *values;  // to be asked for next
-	int key_row, value_row;
-	int left;       // rows that are there, from the lane's first of what is asked for next
-	int parts;      // to be asked for
-	uint32_t slot = 0;  // of the part that is made next, and of the one asked for then
+	const AttentionDirect& a;
+	Ring<Ahead>& ring;
+	int item, head;
+	int row;   // of the warp's first of what is asked for next
+	int left;  // rows that are there, from the lane's first of the step
+	int asks;  // steps to be asked for
 
 	static __device__ int first() { return (Cluster > 1 ? static_cast<int>(cluster_rank()) : 0) * Part + warp_id() * Own; }
-	static __device__ float* place(uint32_t slot) { return Tile::waiting() + slot * (Part * D) + threadIdx.x * 4; }
+	static __device__ float* place(uint32_t slot) { return Tile::waiting() + (slot * 4 + warp_id()) * (Own * D); }
 
-	__device__ Maker(const Slab& slab, int start, int steps) {
-		const int quad = lane_id() % Lanes, row = start + first() + lane_id() / Lanes;
-		const FloatRows k = FloatRows::keys(slab), v = FloatRows::values(slab);
-		keys = k.P + row * k.Row + quad * 4;
-		values = v.P + row * v.Row + quad * 4;
-		key_row = static_cast<int>(k.Row);
-		value_row = static_cast<int>(v.Row);
-		left = quad * 4 < slab.dim ? slab.keys - row : 0;
-		parts = 2 * steps;
+	__device__ Maker(const AttentionDirect& a, Ring<Ahead>& ring, const Slab& slab, int start, int steps)
+	    : a(a), ring(ring), item(slab.item), head(slab.head), row(start + first()), left(slab.keys - row - lane_id() / Lanes), asks(steps) {
 #pragma unroll
-		for (int i = 0; i < Ahead; i++) i % 2 == 0 ? ask<false>(i) : ask<true>(i);
+		for (int i = 0; i < Ahead; i += 2) {
+			ask<false>((ring.slot + i) % Ahead);
+			ask<true>((ring.slot + i + 1) % Ahead);
+		}
 	}
 
-	// ask asks for a part, of keys and values in turn. Rows that are not there become 0.
+	// ask asks for keys or values of a step, in turn. Beyond rows and dimensions is 0.
 	template <bool Values>
 	__device__ void ask(uint32_t slot) {
-		const float*& at = Values ? values : keys;
-		const int64_t row = Values ? value_row : key_row;
-		if (parts > 0) {
-			const float* p = at;
-#pragma unroll
-			for (int j = 0; j < Quads; j++) {
-				const bool there = j * Each < left;
-				copy_async<16>(place(slot) + j * 512, there ? p : at, there ? 16 : 0);
-				p += Each * row;
-			}
-			at += Tile::Keys * row;
-			if (Values) left -= Tile::Keys;
-			parts--;
+		if (asks > 0 && lane_id() == 0) {
+			Mbarrier* const b = &Tile::state().loaded[warp_id()][slot];
+			mbarrier_expect(b, Own * D * sizeof(float));
+			bulk_load(place(slot), Values ? &a.Values : &a.Keys, b, 0, row, head, item);
 		}
-		copy_commit();
+		if (Values) row += Tile::Keys, asks--;
 	}
 
-	// make makes the keys or values of a step of work i. any: whether the warp has rows there.
+	// make makes the keys or values of a step of work i.
 	template <bool Values>
-	__device__ void make(int i, const Turn& turn, bool any) {
+	__device__ void make(int i, const Turn& turn) {
 		typename Tile::Barriers& b = Tile::barriers();
 		half* const stage = (Values ? Base::values() : Base::keys()) + turn.stage * Base::Stage;
-		const int lane = lane_id(), quad = lane % Lanes, row = lane / Lanes;
+		const int lane = lane_id(), quad = lane % Lanes, line = lane / Lanes;
 		const int warp = Values ? Tile::value_place(first(), 0) : Tile::key_place(first(), 0);
 		const int panel = 64 * (Values ? BlockRows : Tile::Keys);
-		half* const to = stage + warp + quad / 16 * panel + row * 64 + quad % 2 * 4;
-		const int chunk = (quad % 16 / 2) ^ row;
+		half* const to = stage + warp + quad / 16 * panel + line * 64 + quad % 2 * 4;
+		const int chunk = (quad % 16 / 2) ^ line;
+		const float* const from = place(ring.slot) + lane * 4;
 		uint32_t most = 0;
 		mbarrier_wait(Values ? &b.values_free[turn.stage] : &b.keys_free[turn.stage], turn.parity ^ 1);
-		copy_wait<Ahead - 1>();
-		const float* const from = place(slot);
+		mbarrier_wait(&Tile::state().loaded[warp_id()][ring.slot], ring.parity);
 #pragma unroll 1
 		for (int n = 0; n < Quads; n += Batch) {
 			float4 v[Batch];
 #pragma unroll
-			for (int j = 0; j < Batch; j++) v[j] = load4(from + (n + j) * 512);
+			for (int j = 0; j < Batch; j++) v[j] = load4(from + (n + j) * 128);
 #pragma unroll
 			for (int j = 0; j < Batch; j++) {
-				const uint2 h = {pack_half(v[j].x, v[j].y), pack_half(v[j].z, v[j].w)};
+				uint2 h = {pack_half(v[j].x, v[j].y), pack_half(v[j].z, v[j].w)};
+				if ((n + j) * Each >= left) h = {0, 0};
 				most = larger_halves(larger_halves(most, h.x), h.y);
 				store_quad(to + (n + j) * Each * 64 + (chunk ^ ((n + j) * Each % 8)) * 8, h);
 			}
@@ -192,7 +181,7 @@ struct Maker {
 		// From 2^15 on, or no numbers; and whether there are any from 2^-10 on: of those that are
 		// smaller halves have not all digits.
 		const uint32_t largest = max(most >> 16, most & 0xffffu);
-		if (warp_ballot(largest >= 0x7800u) || (any && !warp_ballot(largest >= 0x1400u))) Tile::repeat(i);
+		if (warp_ballot(largest >= 0x7800u) || (!warp_ballot(largest >= 0x1400u) && warp_ballot(left > 0))) Tile::repeat(i);
 		Mbarrier* const full = Values ? &b.values[turn.stage] : &b.keys[turn.stage];
 		if constexpr (Cluster > 1) {
 			constexpr uint32_t Others = Cluster - 1;
@@ -206,9 +195,67 @@ struct Maker {
 		} else {
 			if (lane == 0) mbarrier_arrive(full);
 		}
-		if (Ahead % 2 == 0) ask<Values>(slot);
-		else ask<!Values>(slot);
-		slot = slot + 1 == Ahead ? 0 : slot + 1;
+		ask<Values>(ring.slot);
+		ring.next();
+		if (Values) left -= Tile::Keys;
+	}
+};
+
+// FloatRows are those of keys or values that a slab has, in fours.
+struct FloatRows {
+	const float* P;
+	int64_t Row;
+
+	static __device__ FloatRows keys(const Slab& s) {
+		const Attention& a = s.a;
+		return {reinterpret_cast<const float*>(a.K) + s.item * a.KItem + s.head * a.KHead, a.KRow};
+	}
+	static __device__ FloatRows values(const Slab& s) {
+		const Attention& a = s.a;
+		return {reinterpret_cast<const float*>(a.V) + s.item * a.VItem + s.head * a.VHead, a.VRow};
+	}
+
+	__device__ float4 load(const Slab& s, int row, int quad) const {
+		if (row >= s.keys || quad * 4 >= s.dim) return {0.0f, 0.0f, 0.0f, 0.0f};
+		return load4(P + row * Row + quad * 4);
+	}
+};
+
+// Queries of the next work, asked for while one goes on: a lane reads what it has asked for
+// itself. They lie in pairs.
+template <typename Queries>
+struct NextQueries {
+	static constexpr int Pairs = 2 * Queries::Steps;  // of a row of a lane
+
+	float2* at;  // of the lane
+
+	__device__ explicit NextQueries(float* shared) : at(reinterpret_cast<float2*>(shared) + (threadIdx.x - 128)) {}
+
+	__device__ void ask(const Slab& s, const View& view, int row) {
+		const int t = 2 * (lane_id() % 4);
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const bool live = row + 8 * r < s.queries;
+			const float* p = live ? s.row_of(view, row + 8 * r) + t : view.P;
+#pragma unroll
+			for (int h = 0; h < Pairs; h++) {
+				const bool has = live && 8 * h + t < s.dim;
+				copy_async<8>(at + (r * Pairs + h) * 256, has ? p + 8 * h : view.P, has ? 8 : 0);
+			}
+		}
+		copy_commit();
+	}
+
+	__device__ void read(typename Queries::Numbers& v) {
+		copy_wait<0>();
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+#pragma unroll
+			for (int h = 0; h < Pairs; h++) {
+				const float2 x = at[(r * Pairs + h) * 256];
+				v[r][h / 2][h % 2 * 2] = x.x, v[r][h / 2][h % 2 * 2 + 1] = x.y;
+			}
+		}
 	}
 };
 
@@ -221,19 +268,14 @@ struct GeneralMaker {
 	using Base = typename Tile::Base;
 	static constexpr int Quads = D / 4;
 
-	static __device__ float4 load(const FloatRows& rows, bool vectors, const Slab& s, int row, int quad) {
-		if (row >= s.keys || quad * 4 >= s.dim) return {0.0f, 0.0f, 0.0f, 0.0f};
-		return load_quad(rows.P + row * rows.Row + quad * 4, vectors);
-	}
-
 	// factors finds those of count blocks of keys or values from a row on.
-	static __device__ void factors(const Slab& s, const FloatRows& rows, bool vectors, bool values, int start, int count, float* to) {
+	static __device__ void factors(const Slab& s, const FloatRows& rows, bool values, int start, int count, float* to) {
 		for (int b = warp_id(); b < count; b += Tile::Makers) {
 			float most = 0.0f;
 			bool odd = false;
 #pragma unroll 4
 			for (int i = lane_id(); i < BlockRows * Quads; i += 32) {
-				const float4 v = load(rows, vectors, s, start + b * BlockRows + i / Quads, i % Quads);
+				const float4 v = rows.load(s, start + b * BlockRows + i / Quads, i % Quads);
 				most = fmaxf(fmaxf(most, fmaxf(magnitude(v.x), magnitude(v.y))), fmaxf(magnitude(v.z), magnitude(v.w)));
 				odd |= !(finite(v.x) && finite(v.y) && finite(v.z) && finite(v.w));
 			}
@@ -244,7 +286,7 @@ struct GeneralMaker {
 	}
 
 	template <bool Values>
-	static __device__ void make(const Slab& s, const FloatRows& rows, bool vectors, const float* factors, int start, const typename Tile::Turn& turn) {
+	static __device__ void make(const Slab& s, const FloatRows& rows, const float* factors, int start, const typename Tile::Turn& turn) {
 		typename Tile::Barriers& b = Tile::barriers();
 		half* const stage = (Values ? Base::values() : Base::keys()) + turn.stage * Base::Stage;
 		const auto inverse = [](float power) -> float { return float_of((254u << 23) - bits_of(fabsf(power))); };
@@ -254,7 +296,7 @@ struct GeneralMaker {
 #pragma unroll 4
 		for (int i = threadIdx.x; i < Tile::Keys * Quads; i += 128) {
 			const int row = i / Quads, quad = i % Quads;
-			const float4 v = load(rows, vectors, s, start + row, quad);
+			const float4 v = rows.load(s, start + row, quad);
 			const float f = row < BlockRows ? up[0] : up[1];
 			store_quad(stage + (Values ? Tile::value_place(row, quad) : Tile::key_place(row, quad)),
 			           {pack_half(half_of(v.x, f), half_of(v.y, f)), pack_half(half_of(v.z, f), half_of(v.w, f))});
