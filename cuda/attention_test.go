@@ -140,6 +140,65 @@ func TestAttentionUnits(t *testing.T) {
 	}
 }
 
+// Numbers that halves have few digits of, or none, are as good as others.
+func TestAttentionSmall(t *testing.T) {
+	t.Parallel()
+	const rows, dim, small = 150, 8, 1e-7
+	q, k, v := cases.Recipe("q", 1, rows*dim, 1, 0), cases.Recipe("k", 1, rows*dim, 1, 0), cases.Recipe("v", 1, rows*dim, 1, 0)
+	scaled := func(x []float32, by float32) []float32 {
+		x = slices.Clone(x)
+		for i := range x {
+			x[i] *= by
+		}
+		return x
+	}
+	op := pass.Attention{Queries: rows, Keys: rows, Heads: 1, HeadDim: dim}
+	want := attentionOf(t, "split", pass.Exact, op, q, k, v)
+	for _, w := range attentionWays {
+		got := attentionOf(t, w.way, w.math, op, scaled(q, 1/small), scaled(k, small), v)
+		require.InDeltaSlice(t, want, got, 2e-3, "%v: keys", w)
+		got = attentionOf(t, w.way, w.math, op, q, k, scaled(v, small))
+		require.InDeltaSlice(t, want, scaled(got, 1/small), 2e-3, "%v: values", w)
+	}
+}
+
+// Keys and values that bulk copies cannot fetch are not given to kernels that would.
+func TestAttentionUnaligned(t *testing.T) {
+	t.Parallel()
+	const rows, dim = 20, 8
+	dev := emulated(t, drivertest.Hopper(), Config{})
+	defer dev.Close()
+	s, err := dev.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	defer s.Close()
+	b, err := s.Alloc(pass.F32, 4*rows*dim)
+	require.NoError(t, err)
+	o, err := s.Alloc(pass.F32, 2*rows*dim)
+	require.NoError(t, err)
+	x := b.View()
+	for i, c := range []struct {
+		q, k, v pass.View
+		direct  bool
+	}{
+		{x, x, x, true},
+		{x.At(2), x.At(4), x.Rows(dim + 4), true},
+		{x.At(1), x, x, false},
+		{x, x.At(2), x, false},
+		{x, x, x.At(3), false},
+		{x, x, x.Rows(dim + 2), false},
+		{x, x.Batch(rows*dim + 1), x, false},
+	} {
+		const batch = 2
+		_, err := s.Record(t.Context(), pass.RecordOptions{Math: pass.Fast}, func(p pass.Pass) {
+			p.Do(pass.Attention{Q: c.q, K: c.k, V: c.v, O: o.View(), Batch: batch, Queries: rows, Keys: rows, Heads: 1, HeadDim: dim})
+		})
+		require.NoError(t, err)
+		all := dev.(Tunable).Boundaries()
+		require.Len(t, all, 1)
+		require.Equal(t, c.direct, slices.Contains(all[0].Ways, "wgmma-direct-2"), "%d: %v", i, all[0].Ways)
+	}
+}
+
 // Scores that grow from keys to keys, slowly, by more than halves hold and by more than F32
 // does, beside such that fall, and keys that are no numbers: all ways give what FP32 does.
 // Numbers are such that halves have them exactly.
