@@ -23,9 +23,10 @@ __device__ void walk(const Slab& slab, const Reach& reach, const typename Tile::
 	};
 	if (Turns && group == Groups - 1 && steps > 1) barrier_arrive(1, 256);
 	weights.take(0);
+	const uint32_t first = shfl(turn.stage, 0);
 	mbarrier_wait(&barriers.keys[turn.stage], turn.parity);
 	wgmma_fence();
-	Tile::scores(s, q, turn.stage);
+	Tile::scores(s, q, first);
 	wgmma_wait<0>();
 	wgmma_keep(s[0]), wgmma_keep(s[1]);
 	Tile::leave(&barriers.keys_free[turn.stage]);
@@ -36,12 +37,13 @@ __device__ void walk(const Slab& slab, const Reach& reach, const typename Tile::
 
 	const auto step = [&](int i, const typename Tile::Operands& p, typename Tile::Operands& next) {
 		weights.take(i);
+		const uint32_t now = shfl(turn.stage, 0), past = shfl(before.stage, 0);
 		mbarrier_wait(&barriers.keys[turn.stage], turn.parity);
 		mbarrier_wait(&barriers.values[before.stage], before.parity);
 		if (Turns) barrier_sync(1 + group, 256);
 		wgmma_fence();
-		Tile::scores(s, q, turn.stage);
-		Tile::weigh(o, p, before.stage);
+		Tile::scores(s, q, now);
+		Tile::weigh(o, p, past);
 		if (Turns && !(group == Groups - 1 && i == steps - 1)) barrier_arrive(1 + (group + 1) % Groups, 256);
 		wgmma_wait<1>();
 		wgmma_keep(s[0]), wgmma_keep(s[1]);
@@ -60,9 +62,10 @@ __device__ void walk(const Slab& slab, const Reach& reach, const typename Tile::
 		turn.next();
 	};
 	const auto finish = [&](const typename Tile::Operands& p) {
+		const uint32_t past = shfl(before.stage, 0);
 		mbarrier_wait(&barriers.values[before.stage], before.parity);
 		wgmma_fence();
-		Tile::weigh(o, p, before.stage);
+		Tile::weigh(o, p, past);
 		wgmma_wait<0>();
 		wgmma_keep(o);
 		Tile::leave(&barriers.values_free[before.stage]);

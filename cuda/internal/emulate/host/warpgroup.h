@@ -21,6 +21,7 @@ uint64_t wgmma_descriptor(const void* p, uint32_t panels, uint32_t groups);
 
 }  // namespace emulate
 
+inline uint64_t further(uint64_t descriptor, uint32_t n) { return descriptor >> 32 << 32 | uint32_t(uint32_t(descriptor) + n); }
 inline uint64_t panel(const half* p) { return emulate::wgmma_descriptor(p, 16, 1024); }
 template <int Rows>
 inline uint64_t panel_across(const half* p) {

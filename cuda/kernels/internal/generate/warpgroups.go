@@ -33,6 +33,7 @@ func warpgroups() string {
 //
 //   panel(p)                       descriptor of a panel, aligned to 1,024 bytes; 16 halves
 //                                  further along its rows: panel(p + 16)
+//   further(d, n)                  what lies n·16 bytes further on
 //   panel_across<Rows>(p)          for <N, true>: panels of Rows rows of the depth follow
 //                                  each other, one for each 64 columns; 16 rows further
 //                                  down: panel_across<Rows>(p + 16·64)
@@ -48,6 +49,10 @@ __device__ inline uint64_t wgmma_descriptor(const void* p, uint32_t panels, uint
 	return uint64_t(shared_address(p) >> 4 & 0x3fff) | uint64_t(panels >> 4) << 16 | uint64_t(groups >> 4) << 32 | uint64_t(1) << 62;
 }
 __device__ inline uint64_t panel(const half* p) { return wgmma_descriptor(p, 16, 1024); }
+// further returns the descriptor of what lies n·16 bytes further on.
+__device__ inline uint64_t further(uint64_t descriptor, uint32_t n) {
+	return descriptor >> 32 << 32 | uint32_t(uint32_t(descriptor) + n);
+}
 template <int Rows>
 __device__ inline uint64_t panel_across(const half* p) {
 	return wgmma_descriptor(p, Rows * 128, 1024);
