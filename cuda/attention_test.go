@@ -36,7 +36,7 @@ func TestAttentionWays(t *testing.T) {
 	for _, w := range []struct {
 		way  string
 		math pass.Math
-	}{{"wgmma", pass.Fast}, {"wgmma-turns", pass.Fast}, {"wgmma-direct-2", pass.Fast}, {"wgmma-direct-4", pass.Fast}, {"mma", pass.Fast}, {"split", pass.Exact}} {
+	}{{"wgmma", pass.Fast}, {"wgmma-turns", pass.Fast}, {"wgmma-direct-2", pass.Fast}, {"mma", pass.Fast}, {"split", pass.Exact}} {
 		t.Run(w.way, func(t *testing.T) {
 			t.Parallel()
 			passtest.Config{Math: []pass.Math{w.math}, Ops: []string{"attention", "attend"}}.Run(t, func(t testing.TB) pass.Device {
@@ -52,7 +52,7 @@ var attentionWays = []struct {
 	way  string
 	math pass.Math
 }{
-	{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"wgmma-direct-2", pass.Fast}, {"wgmma-direct-4", pass.Fast},
+	{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"wgmma-direct-2", pass.Fast},
 	{"mma", pass.Fast}, {"mma", pass.Exact}, {"split", pass.Exact},
 }
 
@@ -298,7 +298,7 @@ func TestAttentionRule(t *testing.T) {
 		return ways
 	}
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, true, false, 8, 64))
-	require.Equal(t, []string{"wgmma-turns", "wgmma", "wgmma-direct-2", "wgmma-direct-4", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
+	require.Equal(t, []string{"wgmma-turns", "wgmma", "wgmma-direct-2", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
 	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 256))
 	require.Equal(t, []string{"wgmma-turns", "mma", "split"}, ways("sm_90a", 227<<10, true, true, 1, 128))
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, false, false, 9, 256), "there is no kernel")

@@ -48,8 +48,7 @@ __device__ void flash_direct(const AttentionDirect& d) {
 			const Work work(a, number);
 			Maker<D, Stages, Cluster, Ahead> maker(d, ring, work.slab, work.reach.start, work.steps);
 			for (int step = 0; step < work.steps; step++) {
-				maker.template make<false>(i, turn);
-				maker.template make<true>(i, turn);
+				maker.step(i, turn, step == 0);
 				turn.next();
 			}
 		}
@@ -61,9 +60,7 @@ __device__ void flash_direct(const AttentionDirect& d) {
 			const Work work(a, number);
 			const FloatRows k = FloatRows::keys(work.slab), v = FloatRows::values(work.slab);
 			const int64_t block = static_cast<int64_t>(work.slab.number) * a.Blocks + work.reach.start / BlockRows;
-			General::factors(work.slab, k, false, work.reach.start, T::Blocks * work.steps, a.KeyFactors + block);
-			General::factors(work.slab, v, true, work.reach.start, T::Blocks * work.steps, a.ValueFactors + block);
-			barrier_sync(8, T::Threads);
+			General::find(work.slab, work.reach.start, work.steps);
 			for (int step = 0; step < work.steps; step++) {
 				const int key = work.reach.start + step * T::Keys;
 				General::template make<false>(work.slab, k, a.KeyFactors + block + T::Blocks * step, key, own);
@@ -107,7 +104,7 @@ __device__ void flash_direct(const AttentionDirect& d) {
 		typename T::Queries q;
 		q.load(work.slab, a.Q, row, nullptr);
 		float o[D / 2] = {}, share[2];
-		barrier_sync(8, T::Threads);
+		GeneralMaker<D, Stages>::find(work.slab, work.reach.start, work.steps);
 		ScaledWeights<Alone> weights(work.slab, q.down, work.reach.start);
 		if (work.steps > 0) walk<true, 2, D, Alone>(work.slab, work.reach, q, weights, o, work.steps, own, group, row);
 		weights.shares(share);

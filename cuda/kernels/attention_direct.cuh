@@ -150,15 +150,35 @@ struct Maker {
 		if (Values) row += Tile::Keys, asks--;
 	}
 
-	// make makes the keys or values of a step of work i.
+	// step makes keys and values of a step of work i. One fence serves both, since it takes as
+	// long as half of the rest; only the first keys do not wait for values.
+	__device__ void step(int i, const Turn& turn, bool first) {
+		make<false>(i, turn);
+		if (first) {
+			fence_async();
+			pass<false>(turn);
+		}
+		make<true>(i, turn);
+		fence_async();
+		if (!first) pass<false>(turn);
+		pass<true>(turn);
+		left -= Tile::Keys;
+	}
+
+	// Where the warp's part of a stage begins.
+	template <bool Values>
+	static __device__ half* part(const Turn& turn) {
+		return (Values ? Base::values() + Tile::value_place(first(), 0) : Base::keys() + Tile::key_place(first(), 0)) + turn.stage * Base::Stage;
+	}
+	template <bool Values>
+	static constexpr int Panel = 64 * (Values ? BlockRows : Tile::Keys);
+
+	// make makes halves of what is there, and asks for what comes later.
 	template <bool Values>
 	__device__ void make(int i, const Turn& turn) {
 		typename Tile::Barriers& b = Tile::barriers();
-		half* const stage = (Values ? Base::values() : Base::keys()) + turn.stage * Base::Stage;
 		const int lane = lane_id(), quad = lane % Lanes, line = lane / Lanes;
-		const int warp = Values ? Tile::value_place(first(), 0) : Tile::key_place(first(), 0);
-		const int panel = 64 * (Values ? BlockRows : Tile::Keys);
-		half* const to = stage + warp + quad / 16 * panel + line * 64 + quad % 2 * 4;
+		half* const to = part<Values>(turn) + quad / 16 * Panel<Values> + line * 64 + quad % 2 * 4;
 		const int chunk = (quad % 16 / 2) ^ line;
 		const float* const from = place(ring.slot) + lane * 4;
 		uint32_t most = 0;
@@ -177,27 +197,40 @@ struct Maker {
 				store_quad(to + (n + j) * Each * 64 + (chunk ^ ((n + j) * Each % 8)) * 8, h);
 			}
 		}
-		fence_async();
 		// From 2^15 on, or no numbers; and whether there are any from 2^-10 on: of those that are
 		// smaller halves have not all digits.
 		const uint32_t largest = max(most >> 16, most & 0xffffu);
-		if (warp_ballot(largest >= 0x7800u) || (!warp_ballot(largest >= 0x1400u) && warp_ballot(left > 0))) Tile::repeat(i);
-		Mbarrier* const full = Values ? &b.values[turn.stage] : &b.keys[turn.stage];
-		if constexpr (Cluster > 1) {
-			constexpr uint32_t Others = Cluster - 1;
-			if (lane < Others * Panels) {
-				const uint32_t other = (cluster_rank() + 1 + lane % Others) % Cluster;
-				const half* from = stage + warp + lane / Others * panel;
-				bulk_copy_remote(cluster_address(from, other), from, Own * 64 * sizeof(half), cluster_address(full, other));
-			}
-			if (lane == 0 && warp_id() == 0) mbarrier_expect(full, Others * Part * D * sizeof(half));
-			else if (lane == 0) mbarrier_arrive(full);
-		} else {
-			if (lane == 0) mbarrier_arrive(full);
-		}
+		if (warp_ballot(largest >= 0x7800u) || (!warp_ballot(largest >= 0x1400u) && warp_ballot(any(from)))) Tile::repeat(i);
+		__syncwarp();
 		ask<Values>(ring.slot);
 		ring.next();
-		if (Values) left -= Tile::Keys;
+	}
+
+	// any reports whether something is not 0 of what a lane has of a part.
+	__device__ bool any(const float* from) const {
+		bool found = false;
+#pragma unroll 1
+		for (int n = 0; n < Quads && n * Each < left; n++) {
+			const float4 v = load4(from + n * 128);
+			found |= !(v.x == 0.0f && v.y == 0.0f && v.z == 0.0f && v.w == 0.0f);
+		}
+		return found;
+	}
+
+	// pass gives what was made to all blocks. The lanes have fenced what they wrote.
+	template <bool Values>
+	__device__ void pass(const Turn& turn) const {
+		typename Tile::Barriers& b = Tile::barriers();
+		Mbarrier* const full = Values ? &b.values[turn.stage] : &b.keys[turn.stage];
+		constexpr uint32_t Others = Cluster - 1;
+		__syncwarp();
+		if (lane_id() < Others * Panels) {
+			const uint32_t other = (cluster_rank() + 1 + lane_id() % Others) % Cluster;
+			const half* from = part<Values>(turn) + lane_id() / Others * Panel<Values>;
+			bulk_copy_remote(cluster_address(from, other), from, Own * 64 * sizeof(half), cluster_address(full, other));
+		}
+		if (lane_id() == 0 && warp_id() == 0) mbarrier_expect(full, Others * Part * D * sizeof(half));
+		else if (lane_id() == 0) mbarrier_arrive(full);
 	}
 };
 
@@ -268,9 +301,9 @@ struct GeneralMaker {
 	using Base = typename Tile::Base;
 	static constexpr int Quads = D / 4;
 
-	// factors finds those of count blocks of keys or values from a row on.
+	// factors finds those of count blocks of keys or values from a row on. All warps take part.
 	static __device__ void factors(const Slab& s, const FloatRows& rows, bool values, int start, int count, float* to) {
-		for (int b = warp_id(); b < count; b += Tile::Makers) {
+		for (int b = warp_id(); b < count; b += Tile::Threads / 32) {
 			float most = 0.0f;
 			bool odd = false;
 #pragma unroll 4
@@ -283,6 +316,15 @@ struct GeneralMaker {
 			odd = warp_ballot(odd);
 			if (lane_id() == 0) to[b] = values && odd ? -down : down;
 		}
+	}
+
+	// find finds those of all steps of a work.
+	static __device__ void find(const Slab& s, int start, int steps) {
+		const Attention& a = s.a;
+		const int64_t block = static_cast<int64_t>(s.number) * a.Blocks + start / BlockRows;
+		factors(s, FloatRows::keys(s), false, start, Tile::Blocks * steps, a.KeyFactors + block);
+		factors(s, FloatRows::values(s), true, start, Tile::Blocks * steps, a.ValueFactors + block);
+		barrier_sync(8, Tile::Threads);
 	}
 
 	template <bool Values>

@@ -20,10 +20,10 @@ type flashDirect struct {
 	early       bool // queries of the next work are asked for early
 }
 
-var flashDirects = []flashDirect{{64, 4, 2, 4, true}, {64, 4, 4, 6, true}}
+var flashDirects = []flashDirect{{64, 4, 2, 4, true}}
 
 // DirectClusters are the sizes of clusters that kernels of [DirectFor] have.
-var DirectClusters = []int{2, 4}
+var DirectClusters = []int{2}
 
 // DirectRows returns how many rows are copied at a time.
 func DirectRows(cluster int) int { return 2 * AttentionBlock / cluster / 4 }
