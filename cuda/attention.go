@@ -2,10 +2,7 @@ package cuda
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
@@ -92,12 +89,12 @@ func (a *attention) compile() error {
 		boundary += " relative"
 	}
 	way, why := a.c.choose(boundary, rule, ways...)
-	switch {
-	case way == "split":
+	switch way {
+	case "split":
 		return a.split(why)
-	case strings.HasPrefix(way, "wgmma-direct"):
-		return a.direct(a.directs()[way], why)
-	case way == "mma":
+	case "wgmma-direct":
+		return a.direct(why)
+	case "mma":
 		return a.packed(kernels.FlashFor(a.tier(), a.c.fast, a.relative), false, why)
 	}
 	return a.packed(a.wide(way), true, why)
@@ -114,18 +111,25 @@ func (a *attention) ways() (rule string, ways []string) {
 				ways = append(ways, way)
 			}
 		}
-		if len(ways) > 0 {
-			ways = append(ways, slices.Sorted(maps.Keys(a.directs()))...)
+		if direct, better := a.directFor(); better {
+			ways = append([]string{"wgmma-direct"}, ways...)
+		} else if direct.Name != "" {
+			ways = append(ways, "wgmma-direct")
 		}
 	}
 	if a.c.has(kernels.FlashFor(a.tier(), a.c.fast, a.relative).Name) {
 		ways = append(ways, "mma")
 	}
-	rule = "halves on matrix units"
-	if ways == nil {
+	ways = append(ways, "split")
+	switch ways[0] {
+	case "wgmma-direct":
+		rule = "halves on matrix units, made where they are used: packing takes longer"
+	case "split":
 		rule = "no kernel for halves in the shared memory there is"
+	default:
+		rule = "halves on matrix units"
 	}
-	return rule, append(ways, "split")
+	return rule, ways
 }
 
 // wide returns the kernel of warpgroups for a way; it may have no name.

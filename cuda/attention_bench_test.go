@@ -81,7 +81,7 @@ func (r attentionTiming) run(b *testing.B, math pass.Math, way string) {
 
 func attentionTimings() []attentionTiming {
 	all := []string{"wgmma-turns", "wgmma"}
-	direct := append(all, "wgmma-direct-2")
+	direct := append(all, "wgmma-direct")
 	return []attentionTiming{
 		{"b4-4096-16x64", 10, direct, func(m *rowMaker) pass.Op {
 			return m.attention(pass.Attention{Batch: 4, Queries: 4096, Heads: 16, HeadDim: 64}, false)

@@ -36,7 +36,7 @@ func TestAttentionWays(t *testing.T) {
 	for _, w := range []struct {
 		way  string
 		math pass.Math
-	}{{"wgmma", pass.Fast}, {"wgmma-turns", pass.Fast}, {"wgmma-direct-2", pass.Fast}, {"mma", pass.Fast}, {"split", pass.Exact}} {
+	}{{"wgmma", pass.Fast}, {"wgmma-turns", pass.Fast}, {"wgmma-direct", pass.Fast}, {"mma", pass.Fast}, {"split", pass.Exact}} {
 		t.Run(w.way, func(t *testing.T) {
 			t.Parallel()
 			passtest.Config{Math: []pass.Math{w.math}, Ops: []string{"attention", "attend"}}.Run(t, func(t testing.TB) pass.Device {
@@ -52,7 +52,7 @@ var attentionWays = []struct {
 	way  string
 	math pass.Math
 }{
-	{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"wgmma-direct-2", pass.Fast},
+	{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"wgmma-direct", pass.Fast},
 	{"mma", pass.Fast}, {"mma", pass.Exact}, {"split", pass.Exact},
 }
 
@@ -195,7 +195,7 @@ func TestAttentionUnaligned(t *testing.T) {
 		require.NoError(t, err)
 		all := dev.(Tunable).Boundaries()
 		require.Len(t, all, 1)
-		require.Equal(t, c.direct, slices.Contains(all[0].Ways, "wgmma-direct-2"), "%d: %v", i, all[0].Ways)
+		require.Equal(t, c.direct, slices.Contains(all[0].Ways, "wgmma-direct"), "%d: %v", i, all[0].Ways)
 	}
 }
 
@@ -293,12 +293,14 @@ func TestAttentionRule(t *testing.T) {
 				d.kernels.table[e.Name] = &place{f.Name, e}
 			}
 		}
-		a := attention{c: &compiler{d: d, fast: fast}, queries: queries, dim: dim, relative: relative, mapped: true}
+		a := attention{c: &compiler{d: d, fast: fast}, batch: 1, queries: queries, most: queries, heads: 1, dim: dim, relative: relative, mapped: true}
 		_, ways := a.ways()
 		return ways
 	}
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, true, false, 8, 64))
-	require.Equal(t, []string{"wgmma-turns", "wgmma", "wgmma-direct-2", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
+	require.Equal(t, []string{"wgmma-direct", "wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
+	require.Equal(t, []string{"wgmma-turns", "wgmma", "wgmma-direct", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 4096, 64), "halves would be made too often")
+	require.Equal(t, []string{"wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 128))
 	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 256))
 	require.Equal(t, []string{"wgmma-turns", "mma", "split"}, ways("sm_90a", 227<<10, true, true, 1, 128))
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, false, false, 9, 256), "there is no kernel")

@@ -27,7 +27,7 @@ struct DirectWork {
 
 // A cluster does every n-th work, as flash_wide does. The first walk takes all numbers for
 // usual ones; works of which they turn out not to be so are done again, with factors.
-template <int D, int Stages, int Cluster, int Ahead, bool Early>
+template <int D, int Stages, int Cluster, int Ahead>
 __device__ void flash_direct(const AttentionDirect& d) {
 	const Attention a = d.Op;  // beside maps, whose address is taken, parameters would be kept in registers
 	using T = DirectTile<D, Stages, Cluster, 0>;
@@ -80,11 +80,11 @@ __device__ void flash_direct(const AttentionDirect& d) {
 		typename T::Queries q;
 		{
 			typename T::Queries::Numbers v;
-			if (Early && i > 0) next.read(v);
+			if (i > 0) next.read(v);
 			else T::Queries::read(work.slab, a.Q, row, true, v);
 			q.take(work.slab, v, nullptr);
 		}
-		if (Early && number + every < a.Works) {
+		if (number + every < a.Works) {
 			const Work after(a, number + every);
 			next.ask(after.slab, a.Q, after.first + warp_row);
 		}

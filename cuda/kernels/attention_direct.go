@@ -3,7 +3,7 @@ package kernels
 import "fmt"
 
 // An AttentionDirect is an Attention over keys and values in F32: maps of [item][head][row]
-// with a box of 1 × 1 × DirectRows × the dimensions that the kernel is made for. Views and
+// with a box of 1 × 1 × DirectCopied × the dimensions that the kernel is made for. Views and
 // strides of keys and values are multiples of four elements, those of queries of two.
 type AttentionDirect struct {
 	Keys, Values TensorMap
@@ -11,63 +11,33 @@ type AttentionDirect struct {
 	_            [2]uint32
 }
 
-// A flashDirect is a variant of the kernel of warpgroups that makes halves of F32 keys and
-// values itself.
-type flashDirect struct {
-	dim, stages int
-	cluster     int  // blocks that share what each makes
-	ahead       int  // parts, keys or values of a stage, that are on their way
-	early       bool // queries of the next work are asked for early
-}
+// Geometry of the kernel that takes keys and values in F32: blocks of a cluster take a tile
+// of queries of a head each, and DirectCopied rows are copied at a time.
+const (
+	directCluster = 2
+	DirectCopied  = 2 * AttentionBlock / directCluster / 4
+)
 
-var flashDirects = []flashDirect{{64, 4, 2, 4, true}}
-
-// DirectClusters are the sizes of clusters that kernels of [DirectFor] have.
-var DirectClusters = []int{2}
-
-// DirectRows returns how many rows are copied at a time.
-func DirectRows(cluster int) int { return 2 * AttentionBlock / cluster / 4 }
-
-// DirectFor returns the kernel that takes keys and values in F32 as they are, for heads of
-// at most dim dimensions; a cluster of blocks takes that many tiles of a head, and each block
-// makes its part of the halves for all. If there is none, it has no name. Tile[0] is the
-// queries of a cluster.
-func DirectFor(dim, cluster int) Entry {
-	for _, f := range flashDirects {
-		if f.dim == dim && f.cluster == cluster {
-			return f.entry()
-		}
+// DirectFor returns the kernel of warpgroups that makes halves of F32 keys and values
+// itself, for heads of at most dim dimensions: each block of a cluster makes its part of
+// them for all. If there is none, it has no name. Tile[0] is the queries of a cluster.
+func DirectFor(dim int) Entry {
+	const (
+		stages, ahead = 4, 4               // of halves; parts, keys or values of a stage, that are on their way
+		pair          = 2 * AttentionBlock // keys of a stage
+		barriers      = 2*4*8*stages + 4*8*8 + 4*WideWorks
+		shared        = 2*stages*pair*64*2 + (barriers+127)/128*128 + ahead*pair/directCluster*64*4 + 128*64*4
+	)
+	if dim != 64 {
+		return Entry{}
 	}
-	return Entry{}
-}
-
-func (f flashDirect) entry() Entry {
-	const pair = 2 * AttentionBlock // keys of a stage
-	e := Entry{
-		Name:    fmt.Sprintf("attention_direct_%d", f.dim),
-		Call:    fmt.Sprintf("attention::flash_direct<%d, %d, %d, %d, %v>", f.dim, f.stages, f.cluster, f.ahead, f.early),
+	return Entry{
+		Name: "attention_direct_64", Call: fmt.Sprintf("attention::flash_direct<64, %d, %d, %d>", stages, directCluster, ahead),
 		Args:    AttentionDirect{},
-		Threads: 384, Resident: 1,
-		Shared: 2*f.stages*pair*f.dim*2 + (2*4*8*f.stages+4*8*8+4*WideWorks+127)/128*128 + f.ahead*pair/f.cluster*f.dim*4,
-		Tile:   [3]int{128 * f.cluster, pair, f.dim},
-		From:   90, Exact: true, Waits: true,
+		Threads: 384, Resident: 1, Cluster: directCluster, Shared: shared,
+		Tile: [3]int{128 * directCluster, pair, 64},
+		From: 90, Exact: true, Waits: true,
 	}
-	if f.early {
-		e.Shared += 128 * f.dim * 4
-	}
-	if f.cluster > 1 {
-		e.Name += fmt.Sprintf("_of_%d", f.cluster)
-		e.Cluster = f.cluster
-	}
-	return e
 }
 
-var attentionDirect = Family{"attention_direct", flashDirectEntries()}
-
-func flashDirectEntries() []Entry {
-	var all []Entry
-	for _, f := range flashDirects {
-		all = append(all, f.entry())
-	}
-	return all
-}
+var attentionDirect = Family{"attention_direct", []Entry{DirectFor(64)}}
