@@ -44,24 +44,26 @@ func (a *attention) direct(why string) error {
 	return run(k, args, grid{clusters * cluster, 1, 1}, entry.Shared, a.cost)
 }
 
-// maps notes the tensor maps of keys and values.
+// maps notes the tensor maps of queries, keys and values.
 func (a *attention) maps(k *call, op *kernels.Attention) {
 	var args kernels.AttentionDirect
 	for _, m := range []struct {
 		to              uintptr
-		at              kernels.U32
+		at              driver.Pointer
+		rows            int
 		row, head, item int64
 	}{
-		{unsafe.Offsetof(args.Keys), op.K, op.KRow, op.KHead, op.KItem},
-		{unsafe.Offsetof(args.Values), op.V, op.VRow, op.VHead, op.VItem},
+		{unsafe.Offsetof(args.Queries), driver.Pointer(op.Q.P), a.queries, op.Q.Row, int64(a.dim), op.Q.Batch},
+		{unsafe.Offsetof(args.Keys), driver.Pointer(op.K), a.most, op.KRow, op.KHead, op.KItem},
+		{unsafe.Offsetof(args.Values), driver.Pointer(op.V), a.most, op.VRow, op.VHead, op.VItem},
 	} {
 		item := m.item
 		if a.batch == 1 {
 			item = m.row // which may be anything
 		}
 		t := driver.TensorMap{
-			Type: driver.TensorF32, Address: driver.Pointer(m.at), Promote: 256,
-			Size:   []uint64{uint64(a.dim), uint64(a.most), uint64(a.heads), uint64(a.batch)},
+			Type: driver.TensorF32, Address: m.at, Promote: 256,
+			Size:   []uint64{uint64(a.dim), uint64(m.rows), uint64(a.heads), uint64(a.batch)},
 			Stride: []uint64{uint64(4 * m.row), uint64(4 * m.head), uint64(4 * item)},
 			Box:    []uint32{uint32(a.tier()), kernels.DirectCopied, 1, 1},
 		}
@@ -69,8 +71,9 @@ func (a *attention) maps(k *call, op *kernels.Attention) {
 	}
 }
 
-// inGroups reports whether rows of a view begin at multiples of n elements.
-func (c *compiler) inGroups(n int, v pass.View, batch, rows, cols int) bool {
+// mappable reports whether a view can have a tensor map: rows begin at multiples of four
+// elements.
+func (c *compiler) mappable(v pass.View, batch, rows, cols int) bool {
 	first, _ := pass.Arg{View: v, Batch: batch, Rows: rows, Cols: cols}.Range()
-	return c.at(v.Buffer, first)%driver.Pointer(4*n) == 0 && v.RowStride%n == 0 && (batch == 1 || v.BatchStride%n == 0 && v.BatchStride > 0)
+	return c.at(v.Buffer, first)%16 == 0 && v.RowStride%4 == 0 && (batch == 1 || v.BatchStride%4 == 0 && v.BatchStride > 0)
 }

@@ -181,8 +181,8 @@ func TestAttentionUnaligned(t *testing.T) {
 		direct  bool
 	}{
 		{x, x, x, true},
-		{x.At(2), x.At(4), x.Rows(dim + 4), true},
-		{x.At(1), x, x, false},
+		{x.At(8), x.At(4), x.Rows(dim + 4), true},
+		{x.At(2), x, x, false},
 		{x, x.At(2), x, false},
 		{x, x, x.At(3), false},
 		{x, x, x.Rows(dim + 2), false},

@@ -22,11 +22,14 @@ struct DirectTile : WideTile<D, Stages, 2> {
 	struct alignas(128) State {
 		Barriers sets[2];
 		Mbarrier loaded[Makers][MostAhead];
-		uint32_t again[WideWorks];  // whether not all numbers of a work were usual
+		Mbarrier queries, queries_free;  // of the block
+		float downs[Base::Rows];         // factors of queries
+		uint32_t again[WideWorks];       // whether not all numbers of a work were usual
 	};
 
 	static __device__ State& state() { return *reinterpret_cast<State*>(dynamic_shared<half>() + 2 * Stages * Base::Stage); }
-	static __device__ float* waiting() { return reinterpret_cast<float*>(&state() + 1); }
+	static __device__ half* queries() { return reinterpret_cast<half*>(&state() + 1); }
+	static __device__ float* waiting() { return reinterpret_cast<float*>(queries() + Base::Rows * D); }
 	static __device__ Barriers& barriers() { return state().sets[Set]; }
 
 	static __device__ void prepare() {
@@ -40,6 +43,10 @@ struct DirectTile : WideTile<D, Stages, 2> {
 			mbarrier_init(&b.values[i], Makers);
 			mbarrier_init(&b.keys_free[i], readers);
 			mbarrier_init(&b.values_free[i], readers);
+		}
+		if (threadIdx.x == 0) {
+			mbarrier_init(&s.queries, Makers);
+			mbarrier_init(&s.queries_free, Readers);
 		}
 		mbarrier_ready();
 		__syncthreads();
@@ -83,6 +90,21 @@ struct DirectTile : WideTile<D, Stages, 2> {
 		}
 	}
 
+	// take loads the operands of a warp's queries of work i.
+	static __device__ void take(typename Base::Queries& q, uint32_t i) {
+		State& s = state();
+		const int first = (warp_id() - Makers) * 16, row = first + lane_id() % 16;
+		mbarrier_wait(&s.queries, i % 2);
+#pragma unroll
+		for (int step = 0; step < D / 16; step++) ldmatrix_x4(q.kept[0][step], queries() + query_place(row, 4 * step + lane_id() / 16 * 2));
+#pragma unroll
+		for (int r = 0; r < 2; r++) q.down[r] = s.downs[first + lane_id() / 4 + 8 * r];
+		__syncwarp();
+		if (lane_id() == 0) mbarrier_arrive(&s.queries_free);
+	}
+
+	static __device__ int query_place(int row, int quad) { return row * D + ((quad / 2) ^ (row % 8)) * 8 + quad % 2 * 4; }
+
 	// Where four elements of a row begin, in halves from the begin of the stage: of keys, and of
 	// values.
 	static __device__ int key_place(int row, int quad) {
@@ -118,35 +140,80 @@ struct Maker {
 	static constexpr int Quads = Own / Each, Panels = D / 64, Batch = Quads < 8 ? 2 : 4;  // read at a time, as registers allow
 	static constexpr int Waiting = Ahead * Part * D;  // floats of what is on its way
 	static_assert(Own % 8 == 0 && BlockRows % Own == 0, "rows of a warp lie in a row of a block");
+	static_assert(8 * Own == Tile::Rows, "queries of a warp are two parts");
 	static_assert(Ahead % 2 == 0 && Ahead <= Tile::MostAhead, "keys and values have places of their own");
 
 	const AttentionDirect& a;
 	Ring<Ahead>& ring;
 	int item, head;
-	int row;   // of the warp's first of what is asked for next
+	int row;   // of the warp's first of keys or values that are asked for next
 	int left;  // rows that are there, from the lane's first of the step
 	int asks;  // steps to be asked for
 
 	static __device__ int first() { return (Cluster > 1 ? static_cast<int>(cluster_rank()) : 0) * Part + warp_id() * Own; }
 	static __device__ float* place(uint32_t slot) { return Tile::waiting() + (slot * 4 + warp_id()) * (Own * D); }
 
-	__device__ Maker(const AttentionDirect& a, Ring<Ahead>& ring, const Slab& slab, int start, int steps)
+	__device__ Maker(const AttentionDirect& a, Ring<Ahead>& ring, const Slab& slab, int start, int steps, int query)
 	    : a(a), ring(ring), item(slab.item), head(slab.head), row(start + first()), left(slab.keys - row - lane_id() / Lanes), asks(steps) {
 #pragma unroll
-		for (int i = 0; i < Ahead; i += 2) {
+		for (int i = 0; i < 2; i++) {
+			if (lane_id() == 0) fetch((ring.slot + i) % Ahead, a.Queries, query + (warp_id() * 2 + i) * Own);
+		}
+#pragma unroll
+		for (int i = 2; i < Ahead; i += 2) {
 			ask<false>((ring.slot + i) % Ahead);
 			ask<true>((ring.slot + i + 1) % Ahead);
 		}
 	}
 
+	// fetch asks for rows of a tensor. One lane does it.
+	__device__ void fetch(uint32_t slot, const TensorMap& map, int row) const {
+		Mbarrier* const b = &Tile::state().loaded[warp_id()][slot];
+		mbarrier_expect(b, Own * D * sizeof(float));
+		bulk_load(place(slot), &map, b, 0, row, head, item);
+	}
+
+	// queries makes operands of the block's queries of work i, from one on: rows times the sign
+	// of Scale, and their factors. What is no query is 0.
+	__device__ void queries(const Slab& slab, int query, uint32_t i) {
+		typename Tile::State& s = Tile::state();
+		const int quad = lane_id() % Lanes;
+		mbarrier_wait(&s.queries_free, i % 2 ^ 1);
+#pragma unroll 1
+		for (int p = 0; p < 2; p++) {
+			mbarrier_wait(&s.loaded[warp_id()][ring.slot], ring.parity);
+#pragma unroll 1
+			for (int n = 0; n < Quads; n += 4) {
+				const float* const from = place(ring.slot) + lane_id() * 4 + n * 128;
+				const int row = (warp_id() * 2 + p) * Own + n * Each + lane_id() / Lanes;
+				float4 v[4];
+				float most[4];
+#pragma unroll
+				for (int j = 0; j < 4; j++) {
+					v[j] = load4(from + j * 128);
+					if (query + row + j * Each >= slab.queries) v[j] = {0.0f, 0.0f, 0.0f, 0.0f};
+					most[j] = fmaxf(fmaxf(magnitude(v[j].x), magnitude(v[j].y)), fmaxf(magnitude(v[j].z), magnitude(v[j].w)));
+				}
+#pragma unroll
+				for (int j = 0; j < 4; j++) {
+					const Power power = power_for(warp_max<Lanes>(most[j]));
+					const float up = slab.a.Scale < 0.0f ? -power.up : power.up;
+					store_quad(Tile::queries() + Tile::query_place(row + j * Each, quad), {pack_half(v[j].x * up, v[j].y * up), pack_half(v[j].z * up, v[j].w * up)});
+					if (quad == 0) s.downs[row + j * Each] = power.down * fabsf(slab.a.Scale);
+				}
+			}
+			__syncwarp();
+			if (p == 0) ask<false>(ring.slot);
+			else ask<true>(ring.slot);
+			ring.next();
+		}
+		if (lane_id() == 0) mbarrier_arrive(&s.queries);
+	}
+
 	// ask asks for keys or values of a step, in turn. Beyond rows and dimensions is 0.
 	template <bool Values>
 	__device__ void ask(uint32_t slot) {
-		if (asks > 0 && lane_id() == 0) {
-			Mbarrier* const b = &Tile::state().loaded[warp_id()][slot];
-			mbarrier_expect(b, Own * D * sizeof(float));
-			bulk_load(place(slot), Values ? &a.Values : &a.Keys, b, 0, row, head, item);
-		}
+		if (asks > 0 && lane_id() == 0) fetch(slot, Values ? a.Values : a.Keys, row);
 		if (Values) row += Tile::Keys, asks--;
 	}
 
@@ -251,44 +318,6 @@ struct FloatRows {
 	__device__ float4 load(const Slab& s, int row, int quad) const {
 		if (row >= s.keys || quad * 4 >= s.dim) return {0.0f, 0.0f, 0.0f, 0.0f};
 		return load4(P + row * Row + quad * 4);
-	}
-};
-
-// Queries of the next work, asked for while one goes on: a lane reads what it has asked for
-// itself. They lie in pairs.
-template <typename Queries>
-struct NextQueries {
-	static constexpr int Pairs = 2 * Queries::Steps;  // of a row of a lane
-
-	float2* at;  // of the lane
-
-	__device__ explicit NextQueries(float* shared) : at(reinterpret_cast<float2*>(shared) + (threadIdx.x - 128)) {}
-
-	__device__ void ask(const Slab& s, const View& view, int row) {
-		const int t = 2 * (lane_id() % 4);
-#pragma unroll
-		for (int r = 0; r < 2; r++) {
-			const bool live = row + 8 * r < s.queries;
-			const float* p = live ? s.row_of(view, row + 8 * r) + t : view.P;
-#pragma unroll
-			for (int h = 0; h < Pairs; h++) {
-				const bool has = live && 8 * h + t < s.dim;
-				copy_async<8>(at + (r * Pairs + h) * 256, has ? p + 8 * h : view.P, has ? 8 : 0);
-			}
-		}
-		copy_commit();
-	}
-
-	__device__ void read(typename Queries::Numbers& v) {
-		copy_wait<0>();
-#pragma unroll
-		for (int r = 0; r < 2; r++) {
-#pragma unroll
-			for (int h = 0; h < Pairs; h++) {
-				const float2 x = at[(r * Pairs + h) * 256];
-				v[r][h / 2][h % 2 * 2] = x.x, v[r][h / 2][h % 2 * 2 + 1] = x.y;
-			}
-		}
 	}
 };
 
