@@ -1,6 +1,6 @@
 // Attention of many queries on warpgroups of capability 9.0 over keys and values in F32: the
 // warpgroup that would ask for copies makes halves of them, while others multiply.
-#include "attention_direct.cuh"
+#include "attention_direct_general.cuh"
 #include "attention_wide_walk.cuh"
 
 namespace attention {
@@ -17,7 +17,6 @@ struct DirectWork {
 	__device__ DirectWork(const Attention& a, uint32_t number)
 	    : slab(a, number / a.Tiles), first((a.Tiles - 1 - number % a.Tiles) * Cluster * Tile::Rows), reach(slab, first, Cluster * Tile::Rows, Tile::Keys),
 	      steps(max(ceil_div(reach.end - reach.start, Tile::Keys), 0)) {
-		if (Cluster == 1) return;
 		first += cluster_rank() * Tile::Rows;
 		const Reach own(slab, first, Tile::Rows, Tile::Keys);
 		reach.whole_start = own.whole_start;
@@ -29,7 +28,7 @@ struct DirectWork {
 // usual ones; works of which they turn out not to be so are done again, with factors.
 template <int D, int Stages, int Cluster, int Ahead>
 __device__ void flash_direct(const AttentionDirect& d) {
-	const Attention a = d.Op;  // beside maps, whose address is taken, parameters would be kept in registers
+	const Attention a = d.Op;  // the address of d is taken, and parameters through it would be kept in registers
 	using T = DirectTile<D, Stages, Cluster, 0>;
 	using Alone = DirectTile<D, Stages, 1, 1>;
 	using Work = DirectWork<T, Cluster>;

@@ -50,14 +50,12 @@ struct DirectTile : WideTile<D, Stages, 2> {
 		}
 		mbarrier_ready();
 		__syncthreads();
-		if constexpr (Cluster > 1) cluster_reach();
+		cluster_reach();
 	}
 
 	// ready waits for all blocks to be prepared. Each thread calls it once, before it reaches
 	// into others.
-	static __device__ void ready() {
-		if constexpr (Cluster > 1) cluster_wait();
-	}
+	static __device__ void ready() { cluster_wait(); }
 
 	static __device__ void leave(Mbarrier* b) {
 		if constexpr (Cluster == 1) {
@@ -69,25 +67,20 @@ struct DirectTile : WideTile<D, Stages, 2> {
 
 	// repeat notes that all blocks of the cluster are to do a work again. All lanes take part.
 	static __device__ void repeat(int i) {
-		if constexpr (Cluster == 1) {
-			if (lane_id() == 0) state().again[i] = 1;
-		} else {
-			if (lane_id() < Cluster) store_remote(cluster_address(&state().again[i], lane_id()), 1u);
-		}
+		if (lane_id() >= Cluster) return;
+		if (lane_id() == cluster_rank()) state().again[i] = 1;  // seen by this warp at once
+		else store_remote(cluster_address(&state().again[i], lane_id()), 1u);
 	}
 
 	// meet waits until the cluster has ended its walk. If nothing was noted, nothing is to be
 	// ordered, and what was written to the device is not waited for.
 	static __device__ void meet() {
-		if constexpr (Cluster == 1) {
-			barrier_sync(8, Threads);
-		} else {
-			uint32_t noted = 0;
-			for (int i = lane_id(); i < WideWorks; i += 32) noted |= state().again[i];
-			if (warp_ballot(noted != 0)) __threadfence();
-			cluster_reach();
-			cluster_wait();
-		}
+		uint32_t noted = 0;
+		__syncwarp();
+		for (int i = lane_id(); i < WideWorks; i += 32) noted |= state().again[i];
+		if (warp_ballot(noted != 0)) __threadfence();
+		cluster_reach();
+		cluster_wait();
 	}
 
 	// take loads the operands of a warp's queries of work i.
@@ -130,15 +123,15 @@ struct Ring {
 // size: a block has Part rows of the pair of each step, a warp Own of them, which Each at a
 // time are Quads fours of a lane. Copies of Ahead parts, of keys and values in turn, are on
 // their way at any time: bulk copies, since a fence would wait for others. What is made goes
-// into the block's own stage, and from there into those of the others.
+// into the block's own stage, and from there into those of the others. Queries of a work are
+// two parts more, before its keys.
 template <int D, int Stages, int Cluster, int Ahead>
 struct Maker {
 	using Tile = DirectTile<D, Stages, Cluster, 0>;
 	using Base = typename Tile::Base;
 	using Turn = typename Tile::Turn;
 	static constexpr int Part = Tile::Keys / Cluster, Own = Part / 4, Lanes = D / 4, Each = 32 / Lanes;
-	static constexpr int Quads = Own / Each, Panels = D / 64, Batch = Quads < 8 ? 2 : 4;  // read at a time, as registers allow
-	static constexpr int Waiting = Ahead * Part * D;  // floats of what is on its way
+	static constexpr int Quads = Own / Each, Panels = D / 64, Batch = 4;  // read at a time
 	static_assert(Own % 8 == 0 && BlockRows % Own == 0, "rows of a warp lie in a row of a block");
 	static_assert(8 * Own == Tile::Rows, "queries of a warp are two parts");
 	static_assert(Ahead % 2 == 0 && Ahead <= Tile::MostAhead, "keys and values have places of their own");
@@ -150,7 +143,7 @@ struct Maker {
 	int left;  // rows that are there, from the lane's first of the step
 	int asks;  // steps to be asked for
 
-	static __device__ int first() { return (Cluster > 1 ? static_cast<int>(cluster_rank()) : 0) * Part + warp_id() * Own; }
+	static __device__ int first() { return cluster_rank() * Part + warp_id() * Own; }
 	static __device__ float* place(uint32_t slot) { return Tile::waiting() + (slot * 4 + warp_id()) * (Own * D); }
 
 	__device__ Maker(const AttentionDirect& a, Ring<Ahead>& ring, const Slab& slab, int start, int steps, int query)
@@ -183,19 +176,19 @@ struct Maker {
 		for (int p = 0; p < 2; p++) {
 			mbarrier_wait(&s.loaded[warp_id()][ring.slot], ring.parity);
 #pragma unroll 1
-			for (int n = 0; n < Quads; n += 4) {
+			for (int n = 0; n < Quads; n += Batch) {
 				const float* const from = place(ring.slot) + lane_id() * 4 + n * 128;
 				const int row = (warp_id() * 2 + p) * Own + n * Each + lane_id() / Lanes;
-				float4 v[4];
-				float most[4];
+				float4 v[Batch];
+				float most[Batch];
 #pragma unroll
-				for (int j = 0; j < 4; j++) {
+				for (int j = 0; j < Batch; j++) {
 					v[j] = load4(from + j * 128);
 					if (query + row + j * Each >= slab.queries) v[j] = {0.0f, 0.0f, 0.0f, 0.0f};
 					most[j] = fmaxf(fmaxf(magnitude(v[j].x), magnitude(v[j].y)), fmaxf(magnitude(v[j].z), magnitude(v[j].w)));
 				}
 #pragma unroll
-				for (int j = 0; j < 4; j++) {
+				for (int j = 0; j < Batch; j++) {
 					const Power power = power_for(warp_max<Lanes>(most[j]));
 					const float up = slab.a.Scale < 0.0f ? -power.up : power.up;
 					store_quad(Tile::queries() + Tile::query_place(row + j * Each, quad), {pack_half(v[j].x * up, v[j].y * up), pack_half(v[j].z * up, v[j].w * up)});
@@ -298,83 +291,6 @@ struct Maker {
 		}
 		if (lane_id() == 0 && warp_id() == 0) mbarrier_expect(full, Others * Part * D * sizeof(half));
 		else if (lane_id() == 0) mbarrier_arrive(full);
-	}
-};
-
-// FloatRows are those of keys or values that a slab has, in fours.
-struct FloatRows {
-	const float* P;
-	int64_t Row;
-
-	static __device__ FloatRows keys(const Slab& s) {
-		const Attention& a = s.a;
-		return {reinterpret_cast<const float*>(a.K) + s.item * a.KItem + s.head * a.KHead, a.KRow};
-	}
-	static __device__ FloatRows values(const Slab& s) {
-		const Attention& a = s.a;
-		return {reinterpret_cast<const float*>(a.V) + s.item * a.VItem + s.head * a.VHead, a.VRow};
-	}
-
-	__device__ float4 load(const Slab& s, int row, int quad) const {
-		if (row >= s.keys || quad * 4 >= s.dim) return {0.0f, 0.0f, 0.0f, 0.0f};
-		return load4(P + row * Row + quad * 4);
-	}
-};
-
-// The general way: a factor for each block, and numbers that are not finite left out of
-// values, as attention_pack does it. All warps that make halves take part; a block of a
-// cluster is for itself.
-template <int D, int Stages>
-struct GeneralMaker {
-	using Tile = DirectTile<D, Stages, 1, 1>;
-	using Base = typename Tile::Base;
-	static constexpr int Quads = D / 4;
-
-	// factors finds those of count blocks of keys or values from a row on. All warps take part.
-	static __device__ void factors(const Slab& s, const FloatRows& rows, bool values, int start, int count, float* to) {
-		for (int b = warp_id(); b < count; b += Tile::Threads / 32) {
-			float most = 0.0f;
-			bool odd = false;
-#pragma unroll 4
-			for (int i = lane_id(); i < BlockRows * Quads; i += 32) {
-				const float4 v = rows.load(s, start + b * BlockRows + i / Quads, i % Quads);
-				most = fmaxf(fmaxf(most, fmaxf(magnitude(v.x), magnitude(v.y))), fmaxf(magnitude(v.z), magnitude(v.w)));
-				odd |= !(finite(v.x) && finite(v.y) && finite(v.z) && finite(v.w));
-			}
-			const float down = power_for(warp_max(most)).down;
-			odd = warp_ballot(odd);
-			if (lane_id() == 0) to[b] = values && odd ? -down : down;
-		}
-	}
-
-	// find finds those of all steps of a work.
-	static __device__ void find(const Slab& s, int start, int steps) {
-		const Attention& a = s.a;
-		const int64_t block = static_cast<int64_t>(s.number) * a.Blocks + start / BlockRows;
-		factors(s, FloatRows::keys(s), false, start, Tile::Blocks * steps, a.KeyFactors + block);
-		factors(s, FloatRows::values(s), true, start, Tile::Blocks * steps, a.ValueFactors + block);
-		barrier_sync(8, Tile::Threads);
-	}
-
-	template <bool Values>
-	static __device__ void make(const Slab& s, const FloatRows& rows, const float* factors, int start, const typename Tile::Turn& turn) {
-		typename Tile::Barriers& b = Tile::barriers();
-		half* const stage = (Values ? Base::values() : Base::keys()) + turn.stage * Base::Stage;
-		const auto inverse = [](float power) -> float { return float_of((254u << 23) - bits_of(fabsf(power))); };
-		const float up[2] = {inverse(factors[0]), inverse(factors[1])};
-		const auto half_of = [](float v, float up) -> float { return Values && !finite(v) ? 0.0f : v * up; };
-		mbarrier_wait(Values ? &b.values_free[turn.stage] : &b.keys_free[turn.stage], turn.parity ^ 1);
-#pragma unroll 4
-		for (int i = threadIdx.x; i < Tile::Keys * Quads; i += 128) {
-			const int row = i / Quads, quad = i % Quads;
-			const float4 v = rows.load(s, start + row, quad);
-			const float f = row < BlockRows ? up[0] : up[1];
-			store_quad(stage + (Values ? Tile::value_place(row, quad) : Tile::key_place(row, quad)),
-			           {pack_half(half_of(v.x, f), half_of(v.y, f)), pack_half(half_of(v.z, f), half_of(v.w, f))});
-		}
-		fence_async();
-		__syncwarp();
-		if (lane_id() == 0) mbarrier_arrive(Values ? &b.values[turn.stage] : &b.keys[turn.stage]);
 	}
 };
 
