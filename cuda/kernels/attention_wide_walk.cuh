@@ -19,7 +19,7 @@ __device__ void walk(const Slab& slab, const Reach& reach, const typename Tile::
 	typename Tile::Turn before;
 	const auto hide = [&](int i) {
 		const int key = reach.start + i * Keys;
-		if (reach.ragged(key, Keys)) Weights<Keys>::hide(slab, s, row, key);
+		if (reach.ragged(key, Keys)) Weights<Keys>::cut(slab, s, row, key);
 	};
 	if (Turns && group == Groups - 1 && steps > 1) barrier_arrive(1, 256);
 	weights.take(0);
