@@ -24,8 +24,9 @@ func (c *compiler) attention(op pass.Attention, cost pass.Cost) error {
 	if op.Keys == 0 {
 		return c.zeros(op.O, op.Batch, op.Queries, width, cost)
 	}
+	mapped := c.mappable(op.K, op.Batch, op.Keys, width) && c.mappable(op.V, op.Batch, op.Keys, width) && c.mappable(op.Q, op.Batch, op.Queries, width)
 	a := attention{
-		c: c, batch: op.Batch, queries: op.Queries, heads: op.Heads, dim: op.HeadDim, most: op.Keys,
+		c: c, mapped: mapped, batch: op.Batch, queries: op.Queries, heads: op.Heads, dim: op.HeadDim, most: op.Keys,
 		scale: op.Scale, mask: op.Mask, cost: cost,
 		q: op.Q, o: op.O, q2: op.Q2, positions: op.Positions, relative: !op.Q2.IsZero(),
 		lengths: op.Lengths, keyLengths: op.KeyLengths, keyNumbers: pass.Const(op.Keys),
@@ -55,6 +56,7 @@ type attention struct {
 	mask           pass.Mask
 	moving         bool // the last query stands at the item's last key
 	halves         bool // keys and values are F16
+	mapped         bool // there can be tensor maps of queries, keys and values, in F32
 	relative       bool
 	q, o           pass.View
 	q2, positions  pass.View
@@ -90,6 +92,8 @@ func (a *attention) compile() error {
 	switch way {
 	case "split":
 		return a.split(why)
+	case "wgmma-direct":
+		return a.direct(why)
 	case "mma":
 		return a.packed(kernels.FlashFor(a.tier(), a.c.fast, a.relative), false, why)
 	}
@@ -107,15 +111,25 @@ func (a *attention) ways() (rule string, ways []string) {
 				ways = append(ways, way)
 			}
 		}
+		if direct, better := a.directFor(); better {
+			ways = append([]string{"wgmma-direct"}, ways...)
+		} else if direct.Name != "" {
+			ways = append(ways, "wgmma-direct")
+		}
 	}
 	if a.c.has(kernels.FlashFor(a.tier(), a.c.fast, a.relative).Name) {
 		ways = append(ways, "mma")
 	}
-	rule = "halves on matrix units"
-	if ways == nil {
+	ways = append(ways, "split")
+	switch ways[0] {
+	case "wgmma-direct":
+		rule = "halves on matrix units, made where they are used: packing takes longer"
+	case "split":
 		rule = "no kernel for halves in the shared memory there is"
+	default:
+		rule = "halves on matrix units"
 	}
-	return rule, append(ways, "split")
+	return rule, ways
 }
 
 // wide returns the kernel of warpgroups for a way; it may have no name.
@@ -159,6 +173,26 @@ func (a *attention) numbers(k *call) (lengths, keyLengths kernels.Items, keyNumb
 	return k.items(a.lengths, a.batch, a.queries), k.items(a.keyLengths, a.batch, a.most), k.index(a.keyNumbers, a.batch, 0, a.most)
 }
 
+// blocks returns how many blocks of keys a head has, in pairs.
+func (a *attention) blocks() int { return 2 * ceilDiv(a.most, 2*kernels.AttentionBlock) }
+
+// flash returns the arguments of a kernel for many queries, but for what it has keys and
+// values in; tiles are those of a head.
+func (a *attention) flash(k *call, tiles int) kernels.Attention {
+	rows, width := a.source(k), a.heads*a.dim
+	args := kernels.Attention{
+		Q: k.read(a.q, a.batch, a.queries, width), O: k.write(a.o, a.batch, a.queries, width),
+		V: rows.values.at, VRow: rows.values.row, VHead: rows.values.head, VItem: rows.values.item,
+		K: rows.keys.at, KRow: rows.keys.row, KHead: rows.keys.head, KItem: rows.keys.item,
+		Most: uint32(a.most), Queries: uint32(a.queries), Heads: uint32(a.heads), Dim: uint32(a.dim),
+		Blocks: uint32(a.blocks()), Tiles: uint32(tiles), Works: uint32(a.batch * a.heads * tiles),
+		Moving: flag(a.moving), HalfValues: flag(a.halves), Scale: a.factor(),
+	}
+	args.Left, args.Right = a.band()
+	args.Lengths, args.KeyLengths, args.KeyNumbers = a.numbers(k)
+	return args
+}
+
 // packed emits the kernels for many queries: those that pack keys and values, and relative
 // positions, as halves, and the one that computes; wide says that it is one of warpgroups.
 func (a *attention) packed(entry kernels.Entry, wide bool, why string) error {
@@ -171,8 +205,8 @@ func (a *attention) packed(entry kernels.Entry, wide bool, why string) error {
 	if c.fast {
 		parts = 1
 	}
-	slabs, blocks := a.batch*a.heads, 2*ceilDiv(a.most, 2*kernels.AttentionBlock) // in pairs
-	block := kernels.AttentionBlock * d * 2 * parts                               // bytes
+	slabs, blocks := a.batch*a.heads, a.blocks()
+	block := kernels.AttentionBlock * d * 2 * parts // bytes
 	keys, values := c.temporary(slabs*blocks*block), c.temporary(slabs*blocks*block)
 	keyFactors, valueFactors := c.temporary(4*slabs*blocks), c.temporary(4*slabs*blocks)
 	width := a.heads * a.dim
@@ -218,18 +252,9 @@ func (a *attention) packed(entry kernels.Entry, wide bool, why string) error {
 
 	tiles := ceilDiv(a.queries, entry.Tile[0])
 	k = c.call(entry.Name).because("%s", why)
-	rows = a.source(k)
-	args := kernels.Attention{
-		Q: k.read(a.q, a.batch, a.queries, width), O: k.write(a.o, a.batch, a.queries, width),
-		V: rows.values.at, VRow: rows.values.row, VHead: rows.values.head, VItem: rows.values.item,
-		Keys: kernels.F16(k.from(keys)), Values: kernels.F16(k.from(values)),
-		KeyFactors: kernels.F32(k.from(keyFactors)), ValueFactors: kernels.F32(k.from(valueFactors)),
-		Most: uint32(a.most), Queries: uint32(a.queries), Heads: uint32(a.heads), Dim: uint32(a.dim),
-		Blocks: uint32(blocks), Tiles: uint32(tiles), Works: uint32(slabs * tiles),
-		Moving: flag(a.moving), HalfValues: flag(a.halves), Scale: a.factor(),
-	}
-	args.Left, args.Right = a.band()
-	args.Lengths, args.KeyLengths, args.KeyNumbers = a.numbers(k)
+	args := a.flash(k, tiles)
+	args.Keys, args.Values = kernels.F16(k.from(keys)), kernels.F16(k.from(values))
+	args.KeyFactors, args.ValueFactors = kernels.F32(k.from(keyFactors)), kernels.F32(k.from(valueFactors))
 	if a.relative {
 		args.Q2 = k.read(a.q2, a.batch, a.queries, width)
 		args.Positions, args.PositionFactors = kernels.F16(k.from(positions)), kernels.F32(k.from(positionFactors))

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +36,7 @@ func TestAttentionWays(t *testing.T) {
 	for _, w := range []struct {
 		way  string
 		math pass.Math
-	}{{"wgmma", pass.Fast}, {"wgmma-turns", pass.Fast}, {"mma", pass.Fast}, {"split", pass.Exact}} {
+	}{{"wgmma", pass.Fast}, {"wgmma-turns", pass.Fast}, {"wgmma-direct", pass.Fast}, {"mma", pass.Fast}, {"split", pass.Exact}} {
 		t.Run(w.way, func(t *testing.T) {
 			t.Parallel()
 			passtest.Config{Math: []pass.Math{w.math}, Ops: []string{"attention", "attend"}}.Run(t, func(t testing.TB) pass.Device {
@@ -50,7 +51,10 @@ func TestAttentionWays(t *testing.T) {
 var attentionWays = []struct {
 	way  string
 	math pass.Math
-}{{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"mma", pass.Fast}, {"mma", pass.Exact}, {"split", pass.Exact}}
+}{
+	{"wgmma-turns", pass.Fast}, {"wgmma", pass.Fast}, {"wgmma-direct", pass.Fast},
+	{"mma", pass.Fast}, {"mma", pass.Exact}, {"split", pass.Exact},
+}
 
 // attentionOf returns what an op over the given queries, keys and values, and second queries
 // and positions, if there are any, makes in a way.
@@ -136,6 +140,65 @@ func TestAttentionUnits(t *testing.T) {
 	}
 }
 
+// Numbers that halves have few digits of, or none, are as good as others.
+func TestAttentionSmall(t *testing.T) {
+	t.Parallel()
+	const rows, dim, small = 150, 8, 1e-7
+	q, k, v := cases.Recipe("q", 1, rows*dim, 1, 0), cases.Recipe("k", 1, rows*dim, 1, 0), cases.Recipe("v", 1, rows*dim, 1, 0)
+	scaled := func(x []float32, by float32) []float32 {
+		x = slices.Clone(x)
+		for i := range x {
+			x[i] *= by
+		}
+		return x
+	}
+	op := pass.Attention{Queries: rows, Keys: rows, Heads: 1, HeadDim: dim}
+	want := attentionOf(t, "split", pass.Exact, op, q, k, v)
+	for _, w := range attentionWays {
+		got := attentionOf(t, w.way, w.math, op, scaled(q, 1/small), scaled(k, small), v)
+		require.InDeltaSlice(t, want, got, 2e-3, "%v: keys", w)
+		got = attentionOf(t, w.way, w.math, op, q, k, scaled(v, small))
+		require.InDeltaSlice(t, want, scaled(got, 1/small), 2e-3, "%v: values", w)
+	}
+}
+
+// Keys and values that bulk copies cannot fetch are not given to kernels that would.
+func TestAttentionUnaligned(t *testing.T) {
+	t.Parallel()
+	const rows, dim = 20, 8
+	dev := emulated(t, drivertest.Hopper(), Config{})
+	defer dev.Close()
+	s, err := dev.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	defer s.Close()
+	b, err := s.Alloc(pass.F32, 4*rows*dim)
+	require.NoError(t, err)
+	o, err := s.Alloc(pass.F32, 2*rows*dim)
+	require.NoError(t, err)
+	x := b.View()
+	for i, c := range []struct {
+		q, k, v pass.View
+		direct  bool
+	}{
+		{x, x, x, true},
+		{x.At(8), x.At(4), x.Rows(dim + 4), true},
+		{x.At(2), x, x, false},
+		{x, x.At(2), x, false},
+		{x, x, x.At(3), false},
+		{x, x, x.Rows(dim + 2), false},
+		{x, x.Batch(rows*dim + 1), x, false},
+	} {
+		const batch = 2
+		_, err := s.Record(t.Context(), pass.RecordOptions{Math: pass.Fast}, func(p pass.Pass) {
+			p.Do(pass.Attention{Q: c.q, K: c.k, V: c.v, O: o.View(), Batch: batch, Queries: rows, Keys: rows, Heads: 1, HeadDim: dim})
+		})
+		require.NoError(t, err)
+		all := dev.(Tunable).Boundaries()
+		require.Len(t, all, 1)
+		require.Equal(t, c.direct, slices.Contains(all[0].Ways, "wgmma-direct"), "%d: %v", i, all[0].Ways)
+	}
+}
+
 // Scores that grow from keys to keys, slowly, by more than halves hold and by more than F32
 // does, beside such that fall, and keys that are no numbers: all ways give what FP32 does.
 // Numbers are such that halves have them exactly.
@@ -173,7 +236,7 @@ func TestAttentionRises(t *testing.T) {
 			}
 			want := attentionOf(t, "split", pass.Exact, op, q, k, v, more...)
 			for _, w := range attentionWays {
-				if w.math == pass.Exact || relative && w.way == "wgmma" {
+				if w.math == pass.Exact || relative && strings.HasPrefix(w.way, "wgmma") && w.way != "wgmma-turns" {
 					continue
 				}
 				got := attentionOf(t, w.way, w.math, op, q, k, v, more...)
@@ -230,12 +293,14 @@ func TestAttentionRule(t *testing.T) {
 				d.kernels.table[e.Name] = &place{f.Name, e}
 			}
 		}
-		a := attention{c: &compiler{d: d, fast: fast}, queries: queries, dim: dim, relative: relative}
+		a := attention{c: &compiler{d: d, fast: fast}, batch: 1, queries: queries, most: queries, heads: 1, dim: dim, relative: relative, mapped: true}
 		_, ways := a.ways()
 		return ways
 	}
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, true, false, 8, 64))
-	require.Equal(t, []string{"wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
+	require.Equal(t, []string{"wgmma-direct", "wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
+	require.Equal(t, []string{"wgmma-turns", "wgmma", "wgmma-direct", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 4096, 64), "halves would be made too often")
+	require.Equal(t, []string{"wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 128))
 	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 256))
 	require.Equal(t, []string{"wgmma-turns", "mma", "split"}, ways("sm_90a", 227<<10, true, true, 1, 128))
 	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, false, false, 9, 256), "there is no kernel")

@@ -97,8 +97,12 @@ struct Attention {
 	uint32_t HalfValues;
 	float Scale;
 	uint32_t Works;
+	uint32_t* K;
+	int64_t KRow;
+	int64_t KHead;
+	int64_t KItem;
 };
-static_assert(sizeof(Attention) == 280, "as in Go");
+static_assert(sizeof(Attention) == 312, "as in Go");
 static_assert(offsetof(Attention, Q) == 0, "as in Go");
 static_assert(offsetof(Attention, O) == 24, "as in Go");
 static_assert(offsetof(Attention, Q2) == 48, "as in Go");
@@ -127,6 +131,24 @@ static_assert(offsetof(Attention, Moving) == 264, "as in Go");
 static_assert(offsetof(Attention, HalfValues) == 268, "as in Go");
 static_assert(offsetof(Attention, Scale) == 272, "as in Go");
 static_assert(offsetof(Attention, Works) == 276, "as in Go");
+static_assert(offsetof(Attention, K) == 280, "as in Go");
+static_assert(offsetof(Attention, KRow) == 288, "as in Go");
+static_assert(offsetof(Attention, KHead) == 296, "as in Go");
+static_assert(offsetof(Attention, KItem) == 304, "as in Go");
+
+struct AttentionDirect {
+	kernels::TensorMap Queries;
+	kernels::TensorMap Keys;
+	kernels::TensorMap Values;
+	kernels::Attention Op;
+	uint32_t filler4[2];
+};
+static_assert(sizeof(AttentionDirect) == 704, "as in Go");
+static_assert(offsetof(AttentionDirect, Queries) == 0, "as in Go");
+static_assert(offsetof(AttentionDirect, Keys) == 128, "as in Go");
+static_assert(offsetof(AttentionDirect, Values) == 256, "as in Go");
+static_assert(offsetof(AttentionDirect, Op) == 384, "as in Go");
+static_assert(offsetof(AttentionDirect, filler4) == 696, "as in Go");
 
 struct AttentionPack {
 	uint32_t* K;

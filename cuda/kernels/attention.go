@@ -19,6 +19,8 @@ type Attention struct {
 	HalfValues                                uint32 // V is F16
 	Scale                                     float32
 	Works                                     uint32 // tiles of all slabs
+	K                                         U32    // F32, for DirectFor's kernels alone
+	KRow, KHead, KItem                        int64
 }
 
 // A flash is a variant of the kernel for many queries.

@@ -172,12 +172,45 @@ struct Weights {
 	// second query, s[4·n + 2 + e].
 	using Scores = float[Blocks][Each / 2];
 
+	// hide takes scores away that a query does not see.
 	static __device__ void hide(const Slab& slab, Scores& s, int row, int key) {
 #pragma unroll
 		for (int b = 0; b < Blocks; b++) {
 #pragma unroll
 			for (int i = 0; i < Each / 2; i++) {
 				if (!slab.sees(row + i / 2 % 2 * 8, key + b * Each + i / 4 * 8 + 2 * (lane_id() % 4) + i % 2)) s[b][i] = unseen();
+			}
+		}
+	}
+
+	// cut does the same in a third of the instructions, and with more registers: keys before low
+	// or from high on, counted from the lane's first. Instructions that run once come from far,
+	// and take longer than those of a loop.
+	static __device__ void cut(const Slab& slab, Scores& s, int row, int key) {
+		const int first = key + 2 * (lane_id() % 4);
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const int p = row + 8 * r + slab.offset, low = p - slab.a.Left - first, high = min(slab.keys, p + slab.a.Right + 1) - first;
+#pragma unroll
+			for (int b = 0; b < Blocks; b++) {
+#pragma unroll
+				for (int n = 0; n < Each / 8; n++) {
+#pragma unroll
+					for (int e = 0; e < 2; e++) {
+						if (b * Each + n * 8 + e >= high) s[b][4 * n + 2 * r + e] = unseen();
+					}
+				}
+			}
+			if (low <= 0) continue;
+#pragma unroll
+			for (int b = 0; b < Blocks; b++) {
+#pragma unroll
+				for (int n = 0; n < Each / 8; n++) {
+#pragma unroll
+					for (int e = 0; e < 2; e++) {
+						if (b * Each + n * 8 + e < low) s[b][4 * n + 2 * r + e] = unseen();
+					}
+				}
 			}
 		}
 	}

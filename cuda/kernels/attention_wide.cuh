@@ -90,6 +90,11 @@ struct WideTile {
 		__syncthreads();
 	}
 
+	// leave says that this warp is done with a place.
+	static __device__ void leave(Mbarrier* b) {
+		if (lane_id() == 0) mbarrier_arrive(b);
+	}
+
 	// fetch brings keys and values of all steps, round after round of stages. One thread
 	// does it.
 	static __device__ void fetch(const Slab& slab, int start, int steps, Turn& turn, bool& first) {
@@ -115,22 +120,26 @@ struct WideTile {
 		}
 	}
 
-	// scores begins the products of a warpgroup's queries and the keys of a stage. In
-	// descriptors, eight halves are 1.
+	// scores begins the products of a warpgroup's queries and the keys of a stage, which the
+	// compiler knows to be the same in all lanes: uniform registers hold descriptors then, and
+	// little lies between two products. In descriptors, eight halves are 1.
 	static __device__ void scores(Scores& s, const Queries& q, uint32_t stage) {
-		const uint64_t at = panel(keys()) + stage * (Stage / 8);
+		const uint64_t at = panel(keys());
 #pragma unroll
 		for (int step = 0; step < D / 16; step++) {
-			wgmma_f16<Keys>(reinterpret_cast<float(&)[Keys / 2]>(s), q.kept[0][step], at + (step / 4 * (2 * Panel) + step % 4 * 16) / 8, step > 0);
+			wgmma_f16<Keys>(reinterpret_cast<float(&)[Keys / 2]>(s), q.kept[0][step],
+			                further(at, stage * (Stage / 8) + (step / 4 * (2 * Panel) + step % 4 * 16) / 8), step > 0);
 		}
 		wgmma_commit();
 	}
 
 	// weigh begins to add the values of a stage, weighted, to o.
 	static __device__ void weigh(float (&o)[D / 2], const Operands& p, uint32_t stage) {
-		const uint64_t at = panel_across<BlockRows>(values()) + stage * (Stage / 8);
+		const uint64_t at = panel_across<BlockRows>(values());
 #pragma unroll
-		for (int k = 0; k < Keys / 16; k++) wgmma_f16<D, true>(o, p[k], at + (k / 4 * Block + k % 4 * (16 * 64)) / 8);
+		for (int k = 0; k < Keys / 16; k++) {
+			wgmma_f16<D, true>(o, p[k], further(at, stage * (Stage / 8) + (k / 4 * Block + k % 4 * (16 * 64)) / 8));
+		}
 		wgmma_commit();
 	}
 };

@@ -98,19 +98,22 @@ struct RelativeTile {
 		}
 	}
 
-	// multiply begins the products of queries with 64 rows of panels.
-	static __device__ void multiply(float (&c)[BlockRows / 2], const Queries& q, const half* panels) {
-		const uint64_t at = panel(panels);  // in descriptors, eight halves are 1
+	// multiply begins the products of queries with a block of panels. The compiler knows its
+	// number to be the same in all lanes, as WideTile says. In descriptors, eight halves are 1.
+	static __device__ void multiply(float (&c)[BlockRows / 2], const Queries& q, const half* panels, uint32_t block) {
+		const uint64_t at = panel(panels);
 #pragma unroll
-		for (int step = 0; step < D / 16; step++) wgmma_f16<BlockRows>(c, q.kept[0][step], at + (step / 4 * Panel + step % 4 * 16) / 8, step > 0);
+		for (int step = 0; step < D / 16; step++) {
+			wgmma_f16<BlockRows>(c, q.kept[0][step], further(at, block * (Block / 8) + (step / 4 * Panel + step % 4 * 16) / 8), step > 0);
+		}
 		wgmma_commit();
 	}
 
 	// weigh begins to add the values of a stage, weighted, to o.
 	static __device__ void weigh(float (&o)[D / 2], const Operands& p, uint32_t stage) {
-		const uint64_t at = panel_across<BlockRows>(values() + stage * Block);
+		const uint64_t at = panel_across<BlockRows>(values());
 #pragma unroll
-		for (int k = 0; k < Keys / 16; k++) wgmma_f16<D, true>(o, p[k], at + k * (16 * 64 / 8));
+		for (int k = 0; k < Keys / 16; k++) wgmma_f16<D, true>(o, p[k], further(at, stage * (Block / 8) + k * (16 * 64 / 8)));
 		wgmma_commit();
 	}
 
@@ -189,8 +192,8 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 		weights.weigh(s, p, done);
 	};
 	for (int i = 0; i < steps; i++) {
-		const uint32_t stage = T::stage_of(step), before = T::stage_of(step - 1);
-		const uint32_t low = T::slot_of(position + ahead), high = T::slot_of(position + ahead + 1);
+		const uint32_t stage = shfl(T::stage_of(step), 0), before = shfl(T::stage_of(step - 1), 0);
+		const uint32_t low = shfl(T::slot_of(position + ahead), 0), high = shfl(T::slot_of(position + ahead + 1), 0);
 		mbarrier_wait(&barriers.positions[high], T::slot_parity(position + ahead + 1));
 		mbarrier_wait(&barriers.keys[stage], T::step_parity(step));
 		if (i > 0) {
@@ -198,8 +201,8 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 			barrier_sync(1 + group, 256);
 		}
 		wgmma_fence();
-		T::multiply(half_band, q2, T::positions() + low * T::Block);
-		T::multiply(s[0], q, T::keys() + stage * T::Block);
+		T::multiply(half_band, q2, T::positions(), low);
+		T::multiply(s[0], q, T::keys(), stage);
 		if (i > 0) {
 			T::weigh(o, p, before);
 			wgmma_wait<2>();
@@ -209,7 +212,7 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 		wgmma_keep(half_band);
 		keep(i, 0);
 		wgmma_fence();
-		T::multiply(half_band, q2, T::positions() + high * T::Block);
+		T::multiply(half_band, q2, T::positions(), high);
 		if (i > 0 && !(group == 1 && i == steps - 1)) barrier_arrive(2 - group, 256);
 		wgmma_wait<0>();
 		wgmma_keep(half_band), wgmma_keep(s[0]), wgmma_keep(o);
@@ -226,7 +229,7 @@ __device__ void walk_relative(const Slab& slab, const Reach& reach, int first, c
 		if (lane_id() == 0) mbarrier_arrive(&barriers.positions_free[T::slot_of(position)]);
 		step++, position++;
 	}
-	const uint32_t last = T::stage_of(step - 1);
+	const uint32_t last = shfl(T::stage_of(step - 1), 0);
 	mbarrier_wait(&barriers.values[last], T::step_parity(step - 1));
 	wgmma_fence();
 	T::weigh(o, p, last);

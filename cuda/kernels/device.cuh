@@ -16,6 +16,8 @@
 //   bits_of(f), float_of(u)      bit patterns of floats
 //   half, bf16                   16-bit floats; to_float, to_half, to_bf16 (to nearest even)
 //   pack_half(a, b)              two halves in a word, a in the low bits; unpack_half
+//   larger_halves(a, b)          of two words of halves the larger of a's and the magnitude of
+//                                b's; NaN, if either is; from 8.0
 //   pack_bf16(a, b)              the same for bf16; unpack_bf16
 //   require_aligned(p, bytes)    nothing, or an error of the emulator
 //   load_once(p)                 a float4 that no one reads again, past the L1 cache

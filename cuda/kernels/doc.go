@@ -48,6 +48,6 @@ type Entry struct {
 // Families returns all kernels.
 func Families() []Family {
 	return []Family{
-		attention, attentionPack, attentionSplit, attentionWide, cache, conformer, conv1d, conv2d, linear, linearEmbed, linearSM90, lstm, lstmCluster, mel, move, norm, pointwise, pool, rope, softmax,
+		attention, attentionDirect, attentionPack, attentionSplit, attentionWide, cache, conformer, conv1d, conv2d, linear, linearEmbed, linearSM90, lstm, lstmCluster, mel, move, norm, pointwise, pool, rope, softmax,
 	}
 }

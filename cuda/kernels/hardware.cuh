@@ -88,6 +88,13 @@ __device__ inline uint32_t pack_half(float a, float b) {
 	const half2 h = __floats2half2_rn(a, b);
 	return *reinterpret_cast<const uint32_t*>(&h);
 }
+#if TANDEM_ARCH >= 80
+__device__ inline uint32_t larger_halves(uint32_t a, uint32_t b) {
+	uint32_t r;
+	asm("{\n.reg .b32 x;\nabs.f16x2 x, %2;\nmax.NaN.f16x2 %0, %1, x;\n}" : "=r"(r) : "r"(a), "r"(b));
+	return r;
+}
+#endif
 __device__ inline float2 unpack_half(uint32_t v) { return __half22float2(*reinterpret_cast<const half2*>(&v)); }
 __device__ inline uint32_t pack_bf16(float a, float b) {
 	const __nv_bfloat162 h = __floats2bfloat162_rn(a, b);

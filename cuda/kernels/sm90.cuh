@@ -36,6 +36,8 @@
 //   store_remote(at, v)              a float or a word, before a cluster barrier
 //   store_async(at, v, b)            the same, which counts as 4 bytes at the barrier b
 //                                    (a cluster_address in the same block)
+//   bulk_copy_remote(at, src, bytes, b)  contiguous bytes of this block's shared memory, which
+//                                    must stay until the barrier's phase is over
 //   mbarrier_arrive_remote(b)
 //   load_remote(at)                  a float
 //
@@ -194,6 +196,11 @@ __device__ inline void store_async(uint32_t at, uint32_t v, uint32_t b) {
 	             : "memory");
 }
 __device__ inline void store_async(uint32_t at, float v, uint32_t b) { store_async(at, bits_of(v), b); }
+__device__ inline void bulk_copy_remote(uint32_t at, const void* src, uint32_t bytes, uint32_t b) {
+	asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(at),
+	             "r"(shared_address(src)), "r"(bytes), "r"(b)
+	             : "memory");
+}
 // Without a scope of its own: a release to the cluster is a fence of the whole device, which
 // takes as long as the products of a stage. What was read is read, and needs no fence.
 __device__ inline void mbarrier_arrive_remote(uint32_t b) {

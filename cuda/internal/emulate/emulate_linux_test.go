@@ -309,6 +309,24 @@ func TestClusters(t *testing.T) {
 	require.True(t, math.IsNaN(float64(y[0])), "what was not waited for is not there")
 }
 
+func TestCopiesWithinClusters(t *testing.T) {
+	lib := library(t)
+	y := floats(t, 8*32)
+	a := args{y: unsafe.Pointer(&y[0])}
+	require.NoError(t, launch(lib, "handed", a, 8, 32, 512))
+	for block := range 8 {
+		for i := range 32 {
+			from := block/4*4 + (block+3)%4
+			require.Equal(t, float32(100*from+i), y[32*block+i])
+		}
+	}
+	a.n = 1
+	require.NoError(t, launch(lib, "handed", a, 8, 32, 512))
+	require.True(t, math.IsNaN(float64(y[0])), "what was not waited for is not there")
+	a.n, a.wrong = 0, 1
+	require.ErrorContains(t, launch(lib, "handed", a, 8, 32, 512), "want multiples of 16")
+}
+
 func TestCooperative(t *testing.T) {
 	lib := library(t)
 	y := floats(t, 17)

@@ -175,6 +175,16 @@ void bulk_copy(void* to, const void* from, uint32_t bytes, Mbarrier* b) {
 	self()->block->gang->add(c);
 }
 
+void bulk_copy_remote(uint32_t at, const void* from, uint32_t bytes, uint32_t b) {
+	if ((bytes | shared_offset(from) | at) % 16 != 0) fail("a bulk copy of %u bytes from byte %u, want multiples of 16", bytes, shared_offset(from));
+	Bulk c = {};
+	c.to = shared_pointer(at);
+	c.barrier = static_cast<Mbarrier*>(shared_pointer(b));
+	c.from = from;
+	c.bytes = bytes;
+	self()->block->gang->add(c);
+}
+
 void store_async(uint32_t at, uint32_t v, uint32_t b) {
 	Bulk c = {};
 	c.to = shared_pointer(at);

@@ -33,6 +33,7 @@ void cluster_wait();
 uint32_t shared_offset(const void* p);
 void* shared_pointer(uint32_t address);
 void store_async(uint32_t at, uint32_t v, uint32_t b);
+void bulk_copy_remote(uint32_t at, const void* from, uint32_t bytes, uint32_t b);
 void registers(int count, const char* what);
 bool elected();
 
@@ -83,6 +84,7 @@ inline void store_remote(uint32_t at, uint32_t v) { memcpy(emulate::shared_point
 inline void store_remote(uint32_t at, float v) { store_remote(at, bits_of(v)); }
 inline void store_async(uint32_t at, uint32_t v, uint32_t b) { emulate::store_async(at, v, b); }
 inline void store_async(uint32_t at, float v, uint32_t b) { store_async(at, bits_of(v), b); }
+inline void bulk_copy_remote(uint32_t at, const void* src, uint32_t bytes, uint32_t b) { emulate::bulk_copy_remote(at, src, bytes, b); }
 inline void mbarrier_arrive_remote(uint32_t b) { emulate::mbarrier_arrive(static_cast<Mbarrier*>(emulate::shared_pointer(b)), 0); }
 inline float load_remote(uint32_t at) {
 	float v;

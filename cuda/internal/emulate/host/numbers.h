@@ -70,6 +70,10 @@ inline bf16 to_bf16(float v) {
 	return {uint16_t((u + 0x7fffu + (u >> 16 & 1)) >> 16)};
 }
 inline uint32_t pack_half(float a, float b) { return to_half(a).bits | uint32_t(to_half(b).bits) << 16; }
+inline uint32_t larger_halves(uint32_t a, uint32_t b) {
+	const uint32_t high = 0xffff0000u, m = b & 0x7fff7fffu;  // bits of halves without a sign are in their order
+	return ((a & high) > (m & high) ? a & high : m & high) | ((a & 0xffffu) > (m & 0xffffu) ? a & 0xffffu : m & 0xffffu);
+}
 inline float2 unpack_half(uint32_t v) { return {to_float(half{uint16_t(v)}), to_float(half{uint16_t(v >> 16)})}; }
 inline uint32_t pack_bf16(float a, float b) { return to_bf16(a).bits | uint32_t(to_bf16(b).bits) << 16; }
 inline float2 unpack_bf16(uint32_t v) { return {float_of(v << 16), float_of(v & 0xffff0000u)}; }

@@ -209,6 +209,25 @@ void ranks(const Args& a) {
 	cluster_sync();
 }
 
+// Blocks of a cluster give 32 numbers each to the one with the next rank; then y gets them.
+void handed(const Args& a) {
+	float* s = dynamic_shared<float>();
+	Mbarrier* b = reinterpret_cast<Mbarrier*>(s + 64);
+	s[threadIdx.x] = float(blockIdx.x * 100 + threadIdx.x);
+	if (threadIdx.x == 0) {
+		mbarrier_init(b, 1);
+		mbarrier_ready();
+		mbarrier_expect(b, 128);
+	}
+	fence_async();
+	cluster_sync();
+	const uint32_t next = (cluster_rank() + 1) % cluster_size();
+	if (threadIdx.x == 0) bulk_copy_remote(cluster_address(s + 32 + a.wrong, next), s, 128, cluster_address(b, next));
+	if (a.n != 1) mbarrier_wait(b, 0);
+	a.y[blockIdx.x * 32 + threadIdx.x] = s[32 + threadIdx.x];
+	cluster_sync();
+}
+
 // All blocks of a cooperative grid wait for each other, in turns of a word.
 void everyone(const Args& a) {
 	uint32_t* word = reinterpret_cast<uint32_t*>(a.y);
@@ -241,4 +260,5 @@ ENTRY(tile_across, (tile<128, true, false>), 256, 0)
 ENTRY(tile_registers, (tile<64, false, true>), 256, 0)
 ENTRY(registers, registers, 384, 0)
 ENTRY(ranks, ranks, 64, 4)
+ENTRY(handed, handed, 32, 4)
 ENTRY(everyone, everyone, 64, 0)
