@@ -82,7 +82,7 @@ __device__ void flash_direct(const AttentionDirect& d) {
 		UsualWeights<T> weights(q.down);
 		if (work.steps > 0) walk<true, 2, D, T>(work.slab, work.reach, q, weights, o, work.steps, turn, group, row);
 		weights.shares(share);
-		work.slab.template store<D>(o, row, share, 1.0f);
+		work.slab.template store_quads<D>(o, row, share);
 		if (warp_ballot(weights.failed())) T::repeat(i);
 	}
 	T::meet();

@@ -70,6 +70,31 @@ struct Slab {
 			}
 		}
 	}
+
+	// store_quads is store by fours, to rows that begin at multiples of four: half as many
+	// stores, for which neighbouring lanes exchange what they have.
+	template <int D>
+	__device__ void store_quads(const float (&o)[D / 2], int row, const float (&share)[2]) const {
+		const int t = lane_id() % 4;
+		const bool odd = t % 2;
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const int i = row + 8 * r;
+			float4 v[D / 16];
+#pragma unroll
+			for (int n = 0; n < D / 16; n++) {
+				const float *x = o + 8 * n + 2 * r, *y = x + 4;
+				const float2 got = {shfl_xor(odd ? x[0] : y[0], 1), shfl_xor(odd ? x[1] : y[1], 1)};
+				v[n] = odd ? float4{got.x, got.y, y[0], y[1]} : float4{x[0], x[1], got.x, got.y};
+			}
+			const float by = i < queries ? share[r] : 0.0f;
+			float* const to = row_of(a.O, i) + 2 * t + 6 * odd;
+#pragma unroll
+			for (int n = 0; n < D / 16; n++) {
+				if (i < static_cast<int>(a.Queries) && 16 * n + 2 * t + 6 * odd < dim) store_global4(to + 16 * n, {v[n].x * by, v[n].y * by, v[n].z * by, v[n].w * by});
+			}
+		}
+	}
 };
 
 // The queries of a warp as operands of products: 16 rows of D dimensions, of which a lane
