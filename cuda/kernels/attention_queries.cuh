@@ -107,19 +107,27 @@ struct QueryRows {
 	uint4* shared;   // of the warp and lane
 	float down[2];   // factor of scores, for both rows
 
+	// Numbers of a lane, of both rows, in the order of the fragments.
+	using Numbers = float[2][Steps][4];
+
 	// load takes rows of a view, times the sign of Scale; rows that are no queries are 0.
 	__device__ void load(const Slab& s, const View& view, int row, uint4* at) {
+		Numbers v;
+		read(s, view, row, pairs(view), v);
+		take(s, v, at);
+	}
+
+	// pairs reports whether neighbours of a view are read together.
+	static __device__ bool pairs(const View& view) { return is_aligned(view.P, 8) && ((view.Row | view.Batch) & 1) == 0; }
+
+	static __device__ void read(const Slab& s, const View& view, int row, bool both, Numbers& v) {
 		const int t = lane_id() % 4;
-		float v[2][Steps][4], up[2];
-		shared = at;
-		const bool pairs = is_aligned(view.P, 8) && ((view.Row | view.Batch) & 1) == 0;
 #pragma unroll
 		for (int r = 0; r < 2; r++) {
 			const int i = row + 8 * r;
 			const bool live = i < s.queries;
 			const float* p = live ? s.row_of(view, i) : nullptr;
-			float most = 0.0f;
-			if (pairs) {
+			if (both) {
 #pragma unroll
 				for (int h = 0; h < 2 * Steps; h++) {
 					const bool has = live && 8 * h + 2 * t < s.dim;
@@ -133,6 +141,16 @@ struct QueryRows {
 					v[r][h / 4][h % 4] = live && k < s.dim ? p[k] : 0.0f;
 				}
 			}
+		}
+	}
+
+	// take makes operands of numbers.
+	__device__ void take(const Slab& s, const Numbers& v, uint4* at) {
+		float up[2];
+		shared = at;
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			float most = 0.0f;
 #pragma unroll
 			for (int step = 0; step < Steps; step++) {
 #pragma unroll
