@@ -51,11 +51,10 @@ func (a *attention) maps(k *call, op *kernels.Attention) {
 	for _, m := range []struct {
 		to              uintptr
 		at              driver.Pointer
-		rows            int
 		row, head, item int64
 	}{
-		{unsafe.Offsetof(args.Keys), driver.Pointer(op.K), a.most, op.KRow, op.KHead, op.KItem},
-		{unsafe.Offsetof(args.Values), driver.Pointer(op.V), a.most, op.VRow, op.VHead, op.VItem},
+		{unsafe.Offsetof(args.Keys), driver.Pointer(op.K), op.KRow, op.KHead, op.KItem},
+		{unsafe.Offsetof(args.Values), driver.Pointer(op.V), op.VRow, op.VHead, op.VItem},
 	} {
 		item := m.item
 		if a.batch == 1 {
@@ -63,7 +62,7 @@ func (a *attention) maps(k *call, op *kernels.Attention) {
 		}
 		t := driver.TensorMap{
 			Type: driver.TensorF32, Address: m.at, Promote: 256,
-			Size:   []uint64{uint64(a.dim), uint64(m.rows), uint64(a.heads), uint64(a.batch)},
+			Size:   []uint64{uint64(a.dim), uint64(a.most), uint64(a.heads), uint64(a.batch)},
 			Stride: []uint64{uint64(4 * m.row), uint64(4 * m.head), uint64(4 * item)},
 			Box:    []uint32{uint32(a.tier()), kernels.DirectCopied, 1, 1},
 		}

@@ -228,6 +228,7 @@ struct NextQueries {
 
 	__device__ explicit NextQueries(float* shared) : at(reinterpret_cast<float2*>(shared) + (threadIdx.x - 128)) {}
 
+	// ask asks for rows row and row + 8 of a view.
 	__device__ void ask(const Slab& s, const View& view, int row) {
 		const int t = 2 * (lane_id() % 4);
 #pragma unroll
@@ -243,6 +244,7 @@ struct NextQueries {
 		copy_commit();
 	}
 
+	// read returns what was asked for last.
 	__device__ void read(typename Queries::Numbers& v) {
 		copy_wait<0>();
 #pragma unroll

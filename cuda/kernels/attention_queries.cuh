@@ -120,6 +120,7 @@ struct QueryRows {
 	// pairs reports whether neighbours of a view are read together.
 	static __device__ bool pairs(const View& view) { return is_aligned(view.P, 8) && ((view.Row | view.Batch) & 1) == 0; }
 
+	// read reads the numbers of rows row and row + 8; both says that it may do so by pairs.
 	static __device__ void read(const Slab& s, const View& view, int row, bool both, Numbers& v) {
 		const int t = lane_id() % 4;
 #pragma unroll
