@@ -24,7 +24,8 @@ func (c *compiler) attention(op pass.Attention, cost pass.Cost) error {
 	if op.Keys == 0 {
 		return c.zeros(op.O, op.Batch, op.Queries, width, cost)
 	}
-	mapped := c.mappable(op.K, op.Batch, op.Keys, width) && c.mappable(op.V, op.Batch, op.Keys, width) && c.mappable(op.Q, op.Batch, op.Queries, width)
+	mapped := c.mappable(op.Q, op.Batch, op.Queries, width) && c.mappable(op.K, op.Batch, op.Keys, width) &&
+		c.mappable(op.V, op.Batch, op.Keys, width) && c.mappable(op.O, op.Batch, op.Queries, width)
 	a := attention{
 		c: c, mapped: mapped, batch: op.Batch, queries: op.Queries, heads: op.Heads, dim: op.HeadDim, most: op.Keys,
 		scale: op.Scale, mask: op.Mask, cost: cost,
@@ -56,7 +57,7 @@ type attention struct {
 	mask           pass.Mask
 	moving         bool // the last query stands at the item's last key
 	halves         bool // keys and values are F16
-	mapped         bool // there can be tensor maps of queries, keys and values, in F32
+	mapped         bool // there can be tensor maps of queries, keys and values, in F32, and of the output
 	relative       bool
 	q, o           pass.View
 	q2, positions  pass.View

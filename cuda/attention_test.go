@@ -173,24 +173,25 @@ func TestAttentionUnaligned(t *testing.T) {
 	defer s.Close()
 	b, err := s.Alloc(pass.F32, 4*rows*dim)
 	require.NoError(t, err)
-	o, err := s.Alloc(pass.F32, 2*rows*dim)
+	out, err := s.Alloc(pass.F32, 4*rows*dim)
 	require.NoError(t, err)
-	x := b.View()
+	x, o := b.View(), out.View()
 	for i, c := range []struct {
-		q, k, v pass.View
-		direct  bool
+		q, k, v, o pass.View
+		direct     bool
 	}{
-		{x, x, x, true},
-		{x.At(8), x.At(4), x.Rows(dim + 4), true},
-		{x.At(2), x, x, false},
-		{x, x.At(2), x, false},
-		{x, x, x.At(3), false},
-		{x, x, x.Rows(dim + 2), false},
-		{x, x.Batch(rows*dim + 1), x, false},
+		{x, x, x, o, true},
+		{x.At(8), x.At(4), x.Rows(dim + 4), o.At(4), true},
+		{x.At(2), x, x, o, false},
+		{x, x.At(2), x, o, false},
+		{x, x, x.At(3), o, false},
+		{x, x, x.Rows(dim + 2), o, false},
+		{x, x.Batch(rows*dim + 1), x, o, false},
+		{x, x, x, o.Rows(dim + 1), false},
 	} {
 		const batch = 2
 		_, err := s.Record(t.Context(), pass.RecordOptions{Math: pass.Fast}, func(p pass.Pass) {
-			p.Do(pass.Attention{Q: c.q, K: c.k, V: c.v, O: o.View(), Batch: batch, Queries: rows, Keys: rows, Heads: 1, HeadDim: dim})
+			p.Do(pass.Attention{Q: c.q, K: c.k, V: c.v, O: c.o, Batch: batch, Queries: rows, Keys: rows, Heads: 1, HeadDim: dim})
 		})
 		require.NoError(t, err)
 		all := dev.(Tunable).Boundaries()

@@ -137,18 +137,16 @@ static_assert(offsetof(Attention, KHead) == 296, "as in Go");
 static_assert(offsetof(Attention, KItem) == 304, "as in Go");
 
 struct AttentionDirect {
-	kernels::TensorMap Queries;
 	kernels::TensorMap Keys;
 	kernels::TensorMap Values;
 	kernels::Attention Op;
-	uint32_t filler4[2];
+	uint32_t filler3[2];
 };
-static_assert(sizeof(AttentionDirect) == 704, "as in Go");
-static_assert(offsetof(AttentionDirect, Queries) == 0, "as in Go");
-static_assert(offsetof(AttentionDirect, Keys) == 128, "as in Go");
-static_assert(offsetof(AttentionDirect, Values) == 256, "as in Go");
-static_assert(offsetof(AttentionDirect, Op) == 384, "as in Go");
-static_assert(offsetof(AttentionDirect, filler4) == 696, "as in Go");
+static_assert(sizeof(AttentionDirect) == 576, "as in Go");
+static_assert(offsetof(AttentionDirect, Keys) == 0, "as in Go");
+static_assert(offsetof(AttentionDirect, Values) == 128, "as in Go");
+static_assert(offsetof(AttentionDirect, Op) == 256, "as in Go");
+static_assert(offsetof(AttentionDirect, filler3) == 568, "as in Go");
 
 struct AttentionPack {
 	uint32_t* K;

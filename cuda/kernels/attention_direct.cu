@@ -32,7 +32,7 @@ __device__ void flash_direct(const AttentionDirect& d) {
 	using T = DirectTile<D, Stages, Cluster, 0>;
 	using Alone = DirectTile<D, Stages, 1, 1>;
 	using Work = DirectWork<T, Cluster>;
-	if (threadIdx.x == 0) fetch_map(&d.Queries), fetch_map(&d.Keys), fetch_map(&d.Values);
+	if (threadIdx.x == 0) fetch_map(&d.Keys), fetch_map(&d.Values);
 	T::prepare();
 	wait_dependency();
 	T::ready();
@@ -40,15 +40,15 @@ __device__ void flash_direct(const AttentionDirect& d) {
 	const uint32_t start = blockIdx.x / Cluster, every = gridDim.x / Cluster;
 	const uint32_t* const again = T::state().again;
 	if (warp_id() < 4) {
-		registers_less<72>();
+		registers_less<56>();
 		typename T::Turn turn;
 		Ring<Ahead> ring;
 		for (uint32_t number = start, i = 0; number < a.Works; number += every, i++) {
 			const Work work(a, number);
-			Maker<D, Stages, Cluster, Ahead> maker(d, ring, work.slab, work.reach.start, work.steps, work.first);
-			maker.queries(work.slab, work.first, i);
+			Maker<D, Stages, Cluster, Ahead> maker(d, ring, work.slab, work.reach.start, work.steps);
 			for (int step = 0; step < work.steps; step++) {
-				maker.step(i, turn, step == 0);
+				maker.template make<false>(i, turn);
+				maker.template make<true>(i, turn);
 				turn.next();
 			}
 		}
@@ -70,19 +70,29 @@ __device__ void flash_direct(const AttentionDirect& d) {
 		}
 		return;
 	}
-	registers_more<216>();
+	registers_more<224>();
 	const int group = warp_id() / 4 - 1, warp_row = 64 * group + warp_id() % 4 * 16 + lane_id() / 4;
 	typename T::Turn turn;
+	NextQueries<typename T::Queries> next(T::waiting() + Maker<D, Stages, Cluster, Ahead>::Waiting);
 	for (uint32_t number = start, i = 0; number < a.Works; number += every, i++) {
 		const Work work(a, number);
 		const int row = work.first + warp_row;  // and row + 8
 		typename T::Queries q;
-		T::take(q, i);
+		{
+			typename T::Queries::Numbers v;
+			if (i > 0) next.read(v);
+			else T::Queries::read(work.slab, a.Q, row, true, v);
+			q.take(work.slab, v, nullptr);
+		}
+		if (number + every < a.Works) {
+			const Work after(a, number + every);
+			next.ask(after.slab, a.Q, after.first + warp_row);
+		}
 		float o[D / 2] = {}, share[2];
 		UsualWeights<T> weights(q.down);
 		if (work.steps > 0) walk<true, 2, D, T>(work.slab, work.reach, q, weights, o, work.steps, turn, group, row);
 		weights.shares(share);
-		work.slab.template store<D>(o, row, share, 1.0f);
+		work.slab.template store_quads<D>(o, row, share);
 		if (warp_ballot(weights.failed())) T::repeat(i);
 	}
 	T::meet();

@@ -22,14 +22,11 @@ struct DirectTile : WideTile<D, Stages, 2> {
 	struct alignas(128) State {
 		Barriers sets[2];
 		Mbarrier loaded[Makers][MostAhead];
-		Mbarrier queries, queries_free;  // of the block
-		float downs[Base::Rows];         // factors of queries
-		uint32_t again[WideWorks];       // whether not all numbers of a work were usual
+		uint32_t again[WideWorks];  // whether not all numbers of a work were usual
 	};
 
 	static __device__ State& state() { return *reinterpret_cast<State*>(dynamic_shared<half>() + 2 * Stages * Base::Stage); }
-	static __device__ half* queries() { return reinterpret_cast<half*>(&state() + 1); }
-	static __device__ float* waiting() { return reinterpret_cast<float*>(queries() + Base::Rows * D); }
+	static __device__ float* waiting() { return reinterpret_cast<float*>(&state() + 1); }
 	static __device__ Barriers& barriers() { return state().sets[Set]; }
 
 	static __device__ void prepare() {
@@ -43,10 +40,6 @@ struct DirectTile : WideTile<D, Stages, 2> {
 			mbarrier_init(&b.values[i], Makers);
 			mbarrier_init(&b.keys_free[i], readers);
 			mbarrier_init(&b.values_free[i], readers);
-		}
-		if (threadIdx.x == 0) {
-			mbarrier_init(&s.queries, Makers);
-			mbarrier_init(&s.queries_free, Readers);
 		}
 		mbarrier_ready();
 		__syncthreads();
@@ -83,21 +76,6 @@ struct DirectTile : WideTile<D, Stages, 2> {
 		cluster_wait();
 	}
 
-	// take loads the operands of a warp's queries of work i.
-	static __device__ void take(typename Base::Queries& q, uint32_t i) {
-		State& s = state();
-		const int first = (warp_id() - Makers) * 16, row = first + lane_id() % 16;
-		mbarrier_wait(&s.queries, i % 2);
-#pragma unroll
-		for (int step = 0; step < D / 16; step++) ldmatrix_x4(q.kept[0][step], queries() + query_place(row, 4 * step + lane_id() / 16 * 2));
-#pragma unroll
-		for (int r = 0; r < 2; r++) q.down[r] = s.downs[first + lane_id() / 4 + 8 * r];
-		__syncwarp();
-		if (lane_id() == 0) mbarrier_arrive(&s.queries_free);
-	}
-
-	static __device__ int query_place(int row, int quad) { return row * D + ((quad / 2) ^ (row % 8)) * 8 + quad % 2 * 4; }
-
 	// Where four elements of a row begin, in halves from the begin of the stage: of keys, and of
 	// values.
 	static __device__ int key_place(int row, int quad) {
@@ -122,9 +100,8 @@ struct Ring {
 // A Maker is a lane of the warpgroup that makes halves for the cluster, of numbers of a usual
 // size: a block has Part rows of the pair of each step, a warp Own of them, which Each at a
 // time are Quads fours of a lane. Copies of Ahead parts, of keys and values in turn, are on
-// their way at any time: bulk copies, since a fence would wait for others. What is made goes
-// into the block's own stage, and from there into those of the others. Queries of a work are
-// two parts more, before its keys.
+// their way at any time, by tensor maps, which takes no registers. What is made goes
+// into the block's own stage, and from there into those of the others.
 template <int D, int Stages, int Cluster, int Ahead>
 struct Maker {
 	using Tile = DirectTile<D, Stages, Cluster, 0>;
@@ -132,8 +109,8 @@ struct Maker {
 	using Turn = typename Tile::Turn;
 	static constexpr int Part = Tile::Keys / Cluster, Own = Part / 4, Lanes = D / 4, Each = 32 / Lanes;
 	static constexpr int Quads = Own / Each, Panels = D / 64, Batch = 4;  // read at a time
+	static constexpr int Waiting = Ahead * Part * D;  // floats of what is on its way
 	static_assert(Own % 8 == 0 && BlockRows % Own == 0, "rows of a warp lie in a row of a block");
-	static_assert(8 * Own == Tile::Rows, "queries of a warp are two parts");
 	static_assert(Ahead % 2 == 0 && Ahead <= Tile::MostAhead, "keys and values have places of their own");
 
 	const AttentionDirect& a;
@@ -146,14 +123,10 @@ struct Maker {
 	static __device__ int first() { return cluster_rank() * Part + warp_id() * Own; }
 	static __device__ float* place(uint32_t slot) { return Tile::waiting() + (slot * 4 + warp_id()) * (Own * D); }
 
-	__device__ Maker(const AttentionDirect& a, Ring<Ahead>& ring, const Slab& slab, int start, int steps, int query)
+	__device__ Maker(const AttentionDirect& a, Ring<Ahead>& ring, const Slab& slab, int start, int steps)
 	    : a(a), ring(ring), item(slab.item), head(slab.head), row(start + first()), left(slab.keys - row - lane_id() / Lanes), asks(steps) {
 #pragma unroll
-		for (int i = 0; i < 2; i++) {
-			if (lane_id() == 0) fetch((ring.slot + i) % Ahead, a.Queries, query + (warp_id() * 2 + i) * Own);
-		}
-#pragma unroll
-		for (int i = 2; i < Ahead; i += 2) {
+		for (int i = 0; i < Ahead; i += 2) {
 			ask<false>((ring.slot + i) % Ahead);
 			ask<true>((ring.slot + i + 1) % Ahead);
 		}
@@ -166,63 +139,11 @@ struct Maker {
 		bulk_load(place(slot), &map, b, 0, row, head, item);
 	}
 
-	// queries makes operands of the block's queries of work i, from one on: rows times the sign
-	// of Scale, and their factors. What is no query is 0.
-	__device__ void queries(const Slab& slab, int query, uint32_t i) {
-		typename Tile::State& s = Tile::state();
-		const int quad = lane_id() % Lanes;
-		mbarrier_wait(&s.queries_free, i % 2 ^ 1);
-#pragma unroll 1
-		for (int p = 0; p < 2; p++) {
-			mbarrier_wait(&s.loaded[warp_id()][ring.slot], ring.parity);
-#pragma unroll 1
-			for (int n = 0; n < Quads; n += Batch) {
-				const float* const from = place(ring.slot) + lane_id() * 4 + n * 128;
-				const int row = (warp_id() * 2 + p) * Own + n * Each + lane_id() / Lanes;
-				float4 v[Batch];
-				float most[Batch];
-#pragma unroll
-				for (int j = 0; j < Batch; j++) {
-					v[j] = load4(from + j * 128);
-					if (query + row + j * Each >= slab.queries) v[j] = {0.0f, 0.0f, 0.0f, 0.0f};
-					most[j] = fmaxf(fmaxf(magnitude(v[j].x), magnitude(v[j].y)), fmaxf(magnitude(v[j].z), magnitude(v[j].w)));
-				}
-#pragma unroll
-				for (int j = 0; j < Batch; j++) {
-					const Power power = power_for(warp_max<Lanes>(most[j]));
-					const float up = slab.a.Scale < 0.0f ? -power.up : power.up;
-					store_quad(Tile::queries() + Tile::query_place(row + j * Each, quad), {pack_half(v[j].x * up, v[j].y * up), pack_half(v[j].z * up, v[j].w * up)});
-					if (quad == 0) s.downs[row + j * Each] = power.down * fabsf(slab.a.Scale);
-				}
-			}
-			__syncwarp();
-			if (p == 0) ask<false>(ring.slot);
-			else ask<true>(ring.slot);
-			ring.next();
-		}
-		if (lane_id() == 0) mbarrier_arrive(&s.queries);
-	}
-
 	// ask asks for keys or values of a step, in turn. Beyond rows and dimensions is 0.
 	template <bool Values>
 	__device__ void ask(uint32_t slot) {
 		if (asks > 0 && lane_id() == 0) fetch(slot, Values ? a.Values : a.Keys, row);
 		if (Values) row += Tile::Keys, asks--;
-	}
-
-	// step makes keys and values of a step of work i. One fence serves both, since it takes as
-	// long as half of the rest; only the first keys do not wait for values.
-	__device__ void step(int i, const Turn& turn, bool first) {
-		make<false>(i, turn);
-		if (first) {
-			fence_async();
-			pass<false>(turn);
-		}
-		make<true>(i, turn);
-		fence_async();
-		if (!first) pass<false>(turn);
-		pass<true>(turn);
-		left -= Tile::Keys;
 	}
 
 	// Where the warp's part of a stage begins.
@@ -233,7 +154,8 @@ struct Maker {
 	template <bool Values>
 	static constexpr int Panel = 64 * (Values ? BlockRows : Tile::Keys);
 
-	// make makes halves of what is there, and asks for what comes later.
+	// make makes the keys or values of a step of work i, in turn, gives them to all blocks and
+	// asks for what comes later.
 	template <bool Values>
 	__device__ void make(int i, const Turn& turn) {
 		typename Tile::Barriers& b = Tile::barriers();
@@ -257,13 +179,15 @@ struct Maker {
 				store_quad(to + (n + j) * Each * 64 + (chunk ^ ((n + j) * Each % 8)) * 8, h);
 			}
 		}
+		fence_async();
 		// From 2^15 on, or no numbers; and whether there are any from 2^-10 on: of those that are
 		// smaller halves have not all digits.
 		const uint32_t largest = max(most >> 16, most & 0xffffu);
 		if (warp_ballot(largest >= 0x7800u) || (!warp_ballot(largest >= 0x1400u) && warp_ballot(any(from)))) Tile::repeat(i);
-		__syncwarp();
+		pass<Values>(turn);
 		ask<Values>(ring.slot);
 		ring.next();
+		if (Values) left -= Tile::Keys;
 	}
 
 	// any reports whether something is not 0 of what a lane has of a part.
@@ -291,6 +215,46 @@ struct Maker {
 		}
 		if (lane_id() == 0 && warp_id() == 0) mbarrier_expect(full, Others * Part * D * sizeof(half));
 		else if (lane_id() == 0) mbarrier_arrive(full);
+	}
+};
+
+// Queries of the next work, asked for while one goes on: a lane reads what it has asked for
+// itself. They lie in pairs.
+template <typename Queries>
+struct NextQueries {
+	static constexpr int Pairs = 2 * Queries::Steps;  // of a row of a lane
+
+	float2* at;  // of the lane
+
+	__device__ explicit NextQueries(float* shared) : at(reinterpret_cast<float2*>(shared) + (threadIdx.x - 128)) {}
+
+	// ask asks for rows row and row + 8 of a view.
+	__device__ void ask(const Slab& s, const View& view, int row) {
+		const int t = 2 * (lane_id() % 4);
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const bool live = row + 8 * r < s.queries;
+			const float* p = live ? s.row_of(view, row + 8 * r) + t : view.P;
+#pragma unroll
+			for (int h = 0; h < Pairs; h++) {
+				const bool has = live && 8 * h + t < s.dim;
+				copy_async<8>(at + (r * Pairs + h) * 256, has ? p + 8 * h : view.P, has ? 8 : 0);
+			}
+		}
+		copy_commit();
+	}
+
+	// read returns what was asked for last.
+	__device__ void read(typename Queries::Numbers& v) {
+		copy_wait<0>();
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+#pragma unroll
+			for (int h = 0; h < Pairs; h++) {
+				const float2 x = at[(r * Pairs + h) * 256];
+				v[r][h / 2][h % 2 * 2] = x.x, v[r][h / 2][h % 2 * 2 + 1] = x.y;
+			}
+		}
 	}
 };
 

@@ -3,11 +3,12 @@ package kernels
 import "fmt"
 
 // An AttentionDirect is an Attention over keys and values in F32: maps of [item][head][row]
-// with a box of 1 × 1 × DirectCopied × the dimensions that the kernel is made for.
+// with a box of 1 × 1 × DirectCopied × the dimensions that the kernel is made for. Rows of
+// queries and of the output begin at multiples of four elements.
 type AttentionDirect struct {
-	Queries, Keys, Values TensorMap
-	Op                    Attention
-	_                     [2]uint32
+	Keys, Values TensorMap
+	Op           Attention
+	_            [2]uint32
 }
 
 // Geometry of the kernel that takes keys and values in F32: blocks of a cluster take a tile
@@ -24,8 +25,8 @@ func DirectFor(dim int) Entry {
 	const (
 		stages, ahead = 4, 4               // of halves; parts, keys or values of a stage, that are on their way
 		pair          = 2 * AttentionBlock // keys of a stage
-		barriers      = 2*4*8*stages + 4*8*8 + 2*8 + 4*128 + 4*WideWorks
-		shared        = 2*stages*pair*64*2 + (barriers+127)/128*128 + 128*64*2 + ahead*pair/directCluster*64*4
+		barriers      = 2*4*8*stages + 4*8*8 + 4*WideWorks
+		shared        = 2*stages*pair*64*2 + (barriers+127)/128*128 + 128*64*4 + ahead*pair/directCluster*64*4
 	)
 	if dim != 64 {
 		return Entry{}

@@ -70,6 +70,31 @@ struct Slab {
 			}
 		}
 	}
+
+	// store_quads is store by fours, to rows that begin at multiples of four: half as many
+	// stores, for which neighbouring lanes exchange what they have.
+	template <int D>
+	__device__ void store_quads(const float (&o)[D / 2], int row, const float (&share)[2]) const {
+		const int t = lane_id() % 4;
+		const bool odd = t % 2;
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const int i = row + 8 * r;
+			float4 v[D / 16];
+#pragma unroll
+			for (int n = 0; n < D / 16; n++) {
+				const float *x = o + 8 * n + 2 * r, *y = x + 4;
+				const float2 got = {shfl_xor(odd ? x[0] : y[0], 1), shfl_xor(odd ? x[1] : y[1], 1)};
+				v[n] = odd ? float4{got.x, got.y, y[0], y[1]} : float4{x[0], x[1], got.x, got.y};
+			}
+			const float by = i < queries ? share[r] : 0.0f;
+			float* const to = row_of(a.O, i) + 2 * t + 6 * odd;
+#pragma unroll
+			for (int n = 0; n < D / 16; n++) {
+				if (i < static_cast<int>(a.Queries) && 16 * n + 2 * t + 6 * odd < dim) store_global4(to + 16 * n, {v[n].x * by, v[n].y * by, v[n].z * by, v[n].w * by});
+			}
+		}
+	}
 };
 
 // The queries of a warp as operands of products: 16 rows of D dimensions, of which a lane
@@ -82,19 +107,28 @@ struct QueryRows {
 	uint4* shared;   // of the warp and lane
 	float down[2];   // factor of scores, for both rows
 
+	// Numbers of a lane, of both rows, in the order of the fragments.
+	using Numbers = float[2][Steps][4];
+
 	// load takes rows of a view, times the sign of Scale; rows that are no queries are 0.
 	__device__ void load(const Slab& s, const View& view, int row, uint4* at) {
+		Numbers v;
+		read(s, view, row, pairs(view), v);
+		take(s, v, at);
+	}
+
+	// pairs reports whether neighbours of a view are read together.
+	static __device__ bool pairs(const View& view) { return is_aligned(view.P, 8) && ((view.Row | view.Batch) & 1) == 0; }
+
+	// read reads the numbers of rows row and row + 8; both says that it may do so by pairs.
+	static __device__ void read(const Slab& s, const View& view, int row, bool both, Numbers& v) {
 		const int t = lane_id() % 4;
-		float v[2][Steps][4], up[2];
-		shared = at;
-		const bool pairs = is_aligned(view.P, 8) && ((view.Row | view.Batch) & 1) == 0;
 #pragma unroll
 		for (int r = 0; r < 2; r++) {
 			const int i = row + 8 * r;
 			const bool live = i < s.queries;
 			const float* p = live ? s.row_of(view, i) : nullptr;
-			float most = 0.0f;
-			if (pairs) {
+			if (both) {
 #pragma unroll
 				for (int h = 0; h < 2 * Steps; h++) {
 					const bool has = live && 8 * h + 2 * t < s.dim;
@@ -108,6 +142,16 @@ struct QueryRows {
 					v[r][h / 4][h % 4] = live && k < s.dim ? p[k] : 0.0f;
 				}
 			}
+		}
+	}
+
+	// take makes operands of numbers.
+	__device__ void take(const Slab& s, const Numbers& v, uint4* at) {
+		float up[2];
+		shared = at;
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			float most = 0.0f;
 #pragma unroll
 			for (int step = 0; step < Steps; step++) {
 #pragma unroll
