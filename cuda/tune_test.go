@@ -93,6 +93,28 @@ func TestTuneFile(t *testing.T) {
 	require.ErrorIs(t, err, pass.ErrInvalid)
 }
 
+// recordShortAttention records attention of 32 frames, for which the table has a choice.
+func recordShortAttention(t *testing.T, dev pass.Device) Boundary {
+	t.Helper()
+	ctx := context.Background()
+	s, err := dev.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	defer s.Close()
+	const frames, heads, dim = 32, 6, 64
+	x, err := s.Alloc(pass.F32, frames*heads*dim)
+	require.NoError(t, err)
+	y, err := s.Alloc(pass.F32, frames*heads*dim)
+	require.NoError(t, err)
+	_, err = s.Record(ctx, pass.RecordOptions{Math: pass.Fast}, func(p pass.Pass) {
+		p.Do(pass.Attention{Q: x.View(), K: x.View(), V: x.View(), O: y.View(), Queries: frames, Keys: frames, Heads: heads, HeadDim: dim})
+	})
+	require.NoError(t, err)
+	all := dev.(Tunable).Boundaries()
+	require.Len(t, all, 1)
+	require.Equal(t, "attention fast 1×32×32 6×64", all[0].Name)
+	return all[0]
+}
+
 // What was measured on a card counts on those of its name and size, and on no others, such as
 // slices of it.
 func TestTableOfCards(t *testing.T) {
@@ -111,7 +133,7 @@ func TestTableOfCards(t *testing.T) {
 		{drivertest.Hopper(), 0, "by rule, not measured here: "},
 	} {
 		dev := emulated(t, c.gpu, Config{})
-		b := recordGemmOf(t, dev, 256, 512, 128)
+		b := recordShortAttention(t, dev)
 		require.NoError(t, dev.Close())
 		require.Contains(t, b.Because, c.because)
 		if c.choice == 0 {
