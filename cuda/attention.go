@@ -57,7 +57,7 @@ type attention struct {
 	mask           pass.Mask
 	moving         bool // the last query stands at the item's last key
 	halves         bool // keys and values are F16
-	mapped         bool // there can be tensor maps of queries, keys and values, in F32, and of the output
+	mapped         bool // queries, keys and values are F32 and mappable, and so is the output
 	relative       bool
 	q, o           pass.View
 	q2, positions  pass.View

@@ -60,18 +60,17 @@ func (a *attention) maps(k *call, op *kernels.Attention) {
 		if a.batch == 1 {
 			item = m.row // which may be anything
 		}
-		t := driver.TensorMap{
+		k.noteMap(m.to, driver.TensorMap{
 			Type: driver.TensorF32, Address: m.at, Promote: 256,
 			Size:   []uint64{uint64(a.dim), uint64(a.most), uint64(a.heads), uint64(a.batch)},
 			Stride: []uint64{uint64(4 * m.row), uint64(4 * m.head), uint64(4 * item)},
 			Box:    []uint32{uint32(a.tier()), kernels.DirectCopied, 1, 1},
-		}
-		k.l.maps = append(k.l.maps, mapUse{m.to, keyOf(t)})
+		})
 	}
 }
 
-// mappable reports whether a view can have a tensor map: rows begin at multiples of four
-// elements.
+// mappable reports whether a view can have a tensor map, and be read and written by vectors:
+// rows begin at multiples of four elements.
 func (c *compiler) mappable(v pass.View, batch, rows, cols int) bool {
 	first, _ := pass.Arg{View: v, Batch: batch, Rows: rows, Cols: cols}.Range()
 	return c.at(v.Buffer, first)%16 == 0 && v.RowStride%4 == 0 && (batch == 1 || v.BatchStride%4 == 0 && v.BatchStride > 0)

@@ -35,15 +35,21 @@ func keyOf(t driver.TensorMap) mapKey {
 	return key
 }
 
-// tensorMap notes that the parameters have the map of a tensor at an offset, which is made
-// when its address is known. Whether the driver makes one of such a tensor at all is asked
-// now, of one at another address, which is real.
-func (k *call) tensorMap(offset uintptr, t driver.TensorMap, elsewhere driver.Pointer) error {
+// noteMap notes that the parameters have the map of a tensor at an offset, which is made when
+// its address is known.
+func (k *call) noteMap(offset uintptr, t driver.TensorMap) mapKey {
 	key := keyOf(t)
 	if k.l.maps == nil {
 		k.l.maps = make([]mapUse, 0, 4) // of products in parts
 	}
 	k.l.maps = append(k.l.maps, mapUse{offset, key})
+	return key
+}
+
+// tensorMap is noteMap, and asks now whether the driver makes a map of such a tensor at all, at
+// another address, which is real.
+func (k *call) tensorMap(offset uintptr, t driver.TensorMap, elsewhere driver.Pointer) error {
+	key := k.noteMap(offset, t)
 	if key.address&provisional != 0 {
 		key.address = elsewhere
 	}

@@ -49,8 +49,8 @@ func (s WideShape) name() string {
 	return fmt.Sprintf("tile_wide_%dx%d_%d_of_%d", WideRows, s.Columns, s.Products, s.Blocks)
 }
 
-// Shared returns the shared memory of a block: stages, places in which warps turn results
-// around, barriers, and counts of tiles.
+// Shared returns the shared memory of a block: stages, places in which warps exchange scales or
+// turn results around, barriers, and counts of tiles.
 func (s WideShape) Shared() int {
 	parts := WideRows + s.Columns
 	if s.Products >= 2 {

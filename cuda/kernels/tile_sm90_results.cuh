@@ -125,6 +125,22 @@ struct WideResults {
 		}
 	}
 
+	// heavy applies an epilogue of many instructions, and reports whether it is one. Near: results
+	// become halves.
+	template <bool Near>
+	__device__ static bool heavy(const Epilogue& e, float (&v)[Sums]) {
+		if (e.Kind == KindGELU) {
+#pragma unroll
+			for (int j = 0; j < Sums; j++) v[j] = gelu(v[j]);
+		} else if (e.Kind == KindSiLU) {
+#pragma unroll
+			for (int j = 0; j < Sums; j++) v[j] = Near ? silu_near(v[j]) : silu(v[j]);
+		} else {
+			return false;
+		}
+		return true;
+	}
+
 	// exchange makes the F32 of a piece: lanes that are neighbours exchange pairs of columns, so that
 	// each has four that follow each other: of row 0 the first and the second 16, then of row 1.
 	__device__ static void exchange(const float (&v)[Sums], float4 (&q)[4]) {
@@ -179,13 +195,7 @@ struct WideResults {
 			float v[Sums];
 			float4 q[4];
 			pick(mine, sum, piece, v);
-			if (a.Epilogue.Kind == KindGELU) {
-#pragma unroll
-				for (int j = 0; j < Sums; j++) v[j] = gelu(v[j]);
-			} else if (a.Epilogue.Kind == KindSiLU) {
-#pragma unroll
-				for (int j = 0; j < Sums; j++) v[j] = silu(v[j]);
-			}
+			heavy<false>(a.Epilogue, v);
 			exchange(v, q);
 #pragma unroll
 			for (int i = 0; i < 4; i++) {
@@ -237,13 +247,7 @@ struct WideResults {
 			if (place.column + piece * Columns >= a.Columns) break;
 			float v[Sums];
 			pick(mine, sum, piece, v);
-			if (a.Epilogue.Kind == KindGELU) {
-#pragma unroll
-				for (int j = 0; j < Sums; j++) v[j] = gelu(v[j]);
-			} else if (a.Epilogue.Kind == KindSiLU) {
-#pragma unroll
-				for (int j = 0; j < Sums; j++) v[j] = silu_near(v[j]);
-			} else if (a.Epilogue.Kind != KindNone) {
+			if (!heavy<true>(a.Epilogue, v) && a.Epilogue.Kind != KindNone) {
 #pragma unroll
 				for (int j = 0; j < Sums; j++) v[j] = apply_light(a.Epilogue, v[j], 0.0f);
 			}
