@@ -5,13 +5,19 @@ configurations.
 
     python3 cuda/testdata/rivals.py
     go run ./examples/bench --device cuda --math fast
+
+With --rest, each after half a second of rest instead, as bench does with --rest 500ms --time 20ms;
+with an argument beside, only what is named so at its beginning.
 """
+import sys
 import time
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import sdpa_kernel, SDPBackend
 
 device = 'cuda'
+rest = '--rest' in sys.argv[1:]
+only = ([a for a in sys.argv[1:] if a != '--rest'] or [''])[0]
 torch.backends.cudnn.benchmark = True
 
 
@@ -25,8 +31,10 @@ def graph_time(fn, runs=15, inner=10):
     with torch.cuda.graph(graph):
         for _ in range(inner):
             fn()
+    if rest:
+        time.sleep(0.5)
     end = time.time() + 0.1
-    while time.time() < end:
+    while not rest and time.time() < end:
         graph.replay()
         torch.cuda.synchronize()
     times = []
@@ -42,7 +50,7 @@ def graph_time(fn, runs=15, inner=10):
 
 def report(name, fns, flop=0.0, size=0.0):
     best = None
-    for fn in fns:
+    for fn in fns if name.startswith(only) else ():
         try:
             t = graph_time(fn)
             best = t if best is None else min(best, t)
@@ -74,6 +82,8 @@ with torch.no_grad():
         for rows, k, n in ((512, 512, 512), (1500, 384, 1536), (1500, 1280, 5120), (4096, 4096, 4096)):
             a, w, b = data(rows, k, dtype=dtype), data(n, k, dtype=dtype), data(n, dtype=dtype)
             report(f'gemm {rows}x{k}x{n} {label}', [lambda: F.linear(a, w, b)], 2 * rows * k * n)
+            if dtype == torch.half:  # ours are F32
+                report(f'gemm {rows}x{k}x{n} fp16, fp32 results', [lambda: torch.mm(a, w.t(), out_dtype=torch.float32)], 2 * rows * k * n)
     precision(False)
     for n, k in ((1280, 1280), (51865, 1280)):
         x, w = data(1, k, dtype=torch.half), data(n, k, dtype=torch.half)

@@ -22,7 +22,7 @@ type target struct {
 
 // openTarget opens the device that was named, and no other.
 func openTarget(ctx context.Context, name string, opt options) (*target, error) {
-	t := &target{name: name, math: opt.math, time: opt.time}
+	t := &target{name: name, math: opt.math, time: opt.pace.time}
 	t.open = func(ctx context.Context) (pass.Device, error) { return device.Open(ctx, name) }
 	start := time.Now()
 	dev, err := t.open(ctx)

@@ -23,6 +23,9 @@ usage: bench --device NAME [flags]
                    only if it is given
   --list           print the names of the cases, and end
   --time TIME      how long to measure each case (default 1s)
+  --rest TIME      let a device rest so long before each case, rather than work until it is
+                   warm: what a program finds that computes now and then, if --time is short
+                   (20ms), since a large GPU slows down once it has reached its power limit
   --math MATH      exact (the default), or fast: operands of products may be rounded
   --json FILE      also write all results to a file
 
@@ -48,7 +51,7 @@ type options struct {
 	compare string // empty: nothing
 	run     *regexp.Regexp
 	list    bool
-	time    time.Duration
+	pace    pace
 	math    pass.Math
 	json    string
 }
@@ -62,7 +65,8 @@ func parse(args []string) (options, error) {
 	set.StringVar(&opt.compare, "compare", "", "")
 	pattern := set.String("run", "", "")
 	set.BoolVar(&opt.list, "list", false, "")
-	set.DurationVar(&opt.time, "time", time.Second, "")
+	set.DurationVar(&opt.pace.time, "time", time.Second, "")
+	set.DurationVar(&opt.pace.rest, "rest", 0, "")
 	math := set.String("math", "exact", "")
 	set.StringVar(&opt.json, "json", "", "")
 	if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -85,8 +89,10 @@ func parse(args []string) (options, error) {
 		return opt, fmt.Errorf("--math: want exact or fast, given %q", *math)
 	}
 	switch {
-	case opt.time <= 0:
-		return opt, fmt.Errorf("--time: want a time above 0, given %v", opt.time)
+	case opt.pace.time <= 0:
+		return opt, fmt.Errorf("--time: want a time above 0, given %v", opt.pace.time)
+	case opt.pace.rest < 0:
+		return opt, fmt.Errorf("--rest: want no time below 0, given %v", opt.pace.rest)
 	case opt.device == "" && !opt.list:
 		return opt, errors.New("--device: want the name of a device, given none")
 	}

@@ -25,9 +25,12 @@ type samples struct {
 	done bool // it was so long that once is enough
 }
 
-// take takes samples for the given time, after a time to warm up, which is shorter than
-// warmUp only if the measurement is short itself.
-func (s *samples) take(ctx context.Context, r *ready, limit time.Duration) error {
+// A pace says how a case is measured: for how long, and after which rest, if any.
+type pace struct{ time, rest time.Duration }
+
+// take takes samples for the time of the pace, after a time to warm up, which is shorter than
+// warmUp only if the measurement is short itself; or after a rest.
+func (s *samples) take(ctx context.Context, r *ready, p pace) error {
 	if s.done {
 		return nil
 	}
@@ -36,8 +39,13 @@ func (s *samples) take(ctx context.Context, r *ready, limit time.Duration) error
 		s.runs = append(s.runs, r.first)
 		return nil
 	}
+	select {
+	case <-time.After(p.rest):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	start := time.Now()
-	for {
+	for p.rest == 0 {
 		d, err := r.once(ctx)
 		if err != nil {
 			return err
@@ -47,12 +55,12 @@ func (s *samples) take(ctx context.Context, r *ready, limit time.Duration) error
 			s.runs = append(s.runs, d)
 			return nil
 		}
-		if time.Since(start) >= min(warmUp, limit) {
+		if time.Since(start) >= min(warmUp, p.time) {
 			break
 		}
 	}
 	start = time.Now()
-	for n := 0; n < mostRuns && (n < leastRuns || time.Since(start) < limit); n++ {
+	for n := 0; n < mostRuns && (n < leastRuns || time.Since(start) < p.time); n++ {
 		d, err := r.once(ctx)
 		if err != nil {
 			return err

@@ -35,16 +35,18 @@ func TestTake(t *testing.T) {
 		first  time.Duration
 		single bool
 		limit  time.Duration
+		rest   time.Duration
 		runs   int
 		calls  int
 	}{
-		"short runs":             {time.Millisecond, 0, false, 20 * time.Millisecond, 20, 20 + 20},
-		"short warm-up":          {time.Millisecond, 0, false, time.Second, 1000, 300 + 1000},
-		"at least three":         {time.Second, time.Second, false, 1, leastRuns, 1 + leastRuns},
-		"long runs once":         {patience + 1, 0, false, time.Millisecond, 1, 1},
-		"no run if one was long": {time.Second, patience + 1, false, time.Millisecond, 1, 0},
-		"not had twice":          {time.Second, 0, true, time.Millisecond, 1, 1},
-		"no more than are kept":  {time.Millisecond, 0, false, time.Hour, mostRuns, 300 + mostRuns},
+		"short runs":             {time.Millisecond, 0, false, 20 * time.Millisecond, 0, 20, 20 + 20},
+		"short warm-up":          {time.Millisecond, 0, false, time.Second, 0, 1000, 300 + 1000},
+		"at least three":         {time.Second, time.Second, false, 1, 0, leastRuns, 1 + leastRuns},
+		"long runs once":         {patience + 1, 0, false, time.Millisecond, 0, 1, 1},
+		"no run if one was long": {time.Second, patience + 1, false, time.Millisecond, 0, 1, 0},
+		"not had twice":          {time.Second, 0, true, time.Millisecond, 0, 1, 1},
+		"after a rest":           {time.Millisecond, 0, false, 20 * time.Millisecond, time.Second, 20, 20},
+		"no more than are kept":  {time.Millisecond, 0, false, time.Hour, 0, mostRuns, 300 + mostRuns},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var s samples
@@ -54,9 +56,9 @@ func TestTake(t *testing.T) {
 				time.Sleep(tc.each)
 				return tc.each, nil
 			}}
-			require.NoError(t, s.take(t.Context(), r, tc.limit), name)
+			require.NoError(t, s.take(t.Context(), r, pace{tc.limit, tc.rest}), name)
 			if tc.runs == 1 { // nor in a second round
-				require.NoError(t, s.take(t.Context(), r, tc.limit), name)
+				require.NoError(t, s.take(t.Context(), r, pace{tc.limit, tc.rest}), name)
 			}
 			require.Len(t, s.runs, tc.runs, name)
 			require.Equal(t, tc.calls, calls, name)
@@ -76,7 +78,7 @@ func TestInTurn(t *testing.T) {
 			return time.Millisecond, nil
 		}}, nil
 	})}
-	results := measureOn(context.Background(), c, []*target{{name: "a"}, {name: "b"}}, time.Millisecond)
+	results := measureOn(context.Background(), c, []*target{{name: "a"}, {name: "b"}}, pace{time: time.Millisecond})
 	require.Equal(t, []string{"a", "b", "a", "b"}, order)
 	require.Len(t, results, 2)
 	require.GreaterOrEqual(t, results[1].Runs, 2*leastRuns)
@@ -109,7 +111,7 @@ func TestFailures(t *testing.T) {
 	for _, at := range []string{"make", "setup", "once", "close"} {
 		var out strings.Builder
 		targets := []*target{{name: "a"}}
-		r := &report{w: &out, targets: targets, opt: options{time: time.Millisecond}}
+		r := &report{w: &out, targets: targets, opt: options{pace: pace{time: time.Millisecond}}}
 		require.False(t, r.measure(context.Background(), failing(at), targets), at)
 		require.Regexp(t, "^"+at+" +failed on a: oops\n$", out.String())
 	}
@@ -163,7 +165,7 @@ func TestWrongResults(t *testing.T) {
 	require.NoError(t, err)
 	defer dev.Close()
 	for name, c := range kernels { // they are right as they are
-		good := measureOn(context.Background(), c, []*target{{dev: dev, time: time.Millisecond}}, time.Millisecond)
+		good := measureOn(context.Background(), c, []*target{{dev: dev, time: time.Millisecond}}, pace{time: time.Millisecond})
 		require.Empty(t, good[0].Error, name)
 	}
 	for _, c := range sileroCases {
@@ -223,7 +225,7 @@ func TestWrongResults(t *testing.T) {
 		"stream":  {"stream-1", spoilHead},
 	} {
 		c := kernels[tc.of]
-		bad := measureOn(context.Background(), c, []*target{{name: "bad", dev: saboteur{dev, tc.spoil}, time: time.Millisecond}}, time.Millisecond)
+		bad := measureOn(context.Background(), c, []*target{{name: "bad", dev: saboteur{dev, tc.spoil}, time: time.Millisecond}}, pace{time: time.Millisecond})
 		require.Contains(t, bad[0].Error, "wrong result, not timed", name)
 	}
 }

@@ -138,7 +138,7 @@ func benchmark(ctx context.Context, opt options, chosen []benchmarkCase, stdout 
 
 // measure measures a case on all targets and prints it. It returns whether all is well.
 func (r *report) measure(ctx context.Context, c benchmarkCase, targets []*target) bool {
-	results := measureOn(ctx, c, targets, r.opt.time)
+	results := measureOn(ctx, c, targets, r.opt.pace)
 	return ctx.Err() == nil && r.rows(c, results)
 }
 
@@ -146,7 +146,7 @@ func (r *report) measure(ctx context.Context, c benchmarkCase, targets []*target
 func (r *report) drift(ctx context.Context, c benchmarkCase, targets []*target) bool {
 	before := r.find(c.name)
 	c.name += " again"
-	results := measureOn(ctx, c, targets, r.opt.time)
+	results := measureOn(ctx, c, targets, r.opt.pace)
 	for i := range results {
 		if i < len(before) && before[i].Error == "" && results[i].Error == "" {
 			change := results[i].Median/before[i].Median - 1
@@ -157,7 +157,7 @@ func (r *report) drift(ctx context.Context, c benchmarkCase, targets []*target) 
 }
 
 // measureOn sets a case up on each target, then measures them in turn: A B A B.
-func measureOn(ctx context.Context, c benchmarkCase, targets []*target, limit time.Duration) []result {
+func measureOn(ctx context.Context, c benchmarkCase, targets []*target, p pace) []result {
 	results := make([]result, len(targets))
 	samples := make([]samples, len(targets))
 	readies := make([]*ready, len(targets))
@@ -181,13 +181,14 @@ func measureOn(ctx context.Context, c benchmarkCase, targets []*target, limit ti
 	rounds := 1
 	if len(targets) > 1 {
 		rounds = 2
+		p.time /= time.Duration(rounds)
 	}
 	for range rounds {
 		for i, rd := range readies {
 			if rd == nil || results[i].Error != "" {
 				continue
 			}
-			if err := samples[i].take(ctx, rd, limit/time.Duration(rounds)); err != nil {
+			if err := samples[i].take(ctx, rd, p); err != nil {
 				fail(i, err)
 			}
 		}
