@@ -143,7 +143,9 @@ func (c *compiler) conv1dTiles(op pass.Conv1D, p *convParam, l convLayout, cost 
 	v.plain = v.step < v.depth && !c.overlapping(p.direct)
 	if !op.Abs && op.Pool == 1 {
 		v.out = func(k *call) kernels.View { return k.write(op.Y, op.Batch, steps, p.out) }
-		v.lengths, v.lengthAdd, v.lengthStride, v.lengthFrom = lengths, op.PadLeft+op.PadRight-p.taps, op.Stride, op.Out.From
+		if !op.Lengths.IsZero() { // else every step counts, and results can go the quick way
+			v.lengths, v.lengthAdd, v.lengthStride, v.lengthFrom = lengths, op.PadLeft+op.PadRight-p.taps, op.Stride, op.Out.From
+		}
 		return c.tile(v, cost)
 	}
 	all := c.temporary(4 * op.Batch * steps * p.out)

@@ -131,8 +131,14 @@ func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
 		return err
 	}
 	dual, duals := m.dual()
+	// Items whose rows follow each other are one item: tiles have no rows of two.
+	items, rows := m.batch, m.rows
+	if m.halves != nil || m.c.BatchStride == m.rows*m.c.RowStride {
+		items, rows = 1, items*rows
+		m.left.rows = rows
+	}
 	return c.tile(product{
-		a: m.left, items: m.batch, lines: 1, width: m.rows, step: m.left.stride,
+		a: m.left, items: items, lines: 1, width: rows, step: m.left.stride,
 		w: w, columns: m.columns, segments: 1, depth: m.left.stride,
 		bias: m.bias(), dual: dual, duals: duals, shift: m.p.shape.N,
 		out: m.out, epilogue: m.epilogue, halves: m.halves, note: m.note(),

@@ -44,12 +44,13 @@ func (r *recurrence) product(s stretch, in rowsIn, time, direction, directions i
 	if err != nil {
 		return err
 	}
+	left.rows = rows // those of all items follow each other
 	right, err := w.input.halves(c.ctx, !c.fast)
 	if err != nil {
 		return err
 	}
 	return c.tile(product{
-		a: left, items: r.op.Batch, lines: 1, width: s.steps, step: left.stride,
+		a: left, items: 1, lines: 1, width: rows, step: left.stride,
 		w: right, columns: columns, segments: 1, depth: left.stride,
 		bias: w.biasAt(columns.From), out: out, epilogue: pass.None,
 	}, cost)
