@@ -22,9 +22,16 @@ struct Wide {
 	static constexpr int SizeA = Rows * Depth, SizeB = TileColumns * Depth;  // elements of a part
 	static constexpr int Stage = PartsA * SizeA + PartsB * SizeB;
 	static constexpr int Sums = TileColumns / 2;  // of a thread
+	static constexpr uint32_t Turn = 1;           // a barrier of those that multiply
 
-	using Results = WideResults<TileColumns>;
+	using Results = WideResults<TileColumns, Products>;
 	static constexpr int Stages = (227 * 1024 - 256 - Warps * Results::PlaceSize * 4) / (Stage * 2);
+
+	// A warpgroup that writes has no products. So where another tile follows, the second leaves the
+	// last stages of a tile alone until the first has its sums, which it has sooner then, and
+	// multiplies while that one writes. They are all that wait in shared memory but one, into which
+	// the next tile comes.
+	static constexpr uint32_t Behind = Stages - 1;
 
 	half* stages;
 	float* places;  // of the warps that multiply; see Results
@@ -136,23 +143,32 @@ struct Wide {
 	// Little must lie between the instructions of two products: descriptors of a stage are those
 	// of the first, moved on, and of numbers that the compiler knows to be the same in all lanes,
 	// so that uniform registers hold them. In descriptors, eight halves are 1.
-	__device__ void rounded(const Tile& a, float (&sum)[Sums], uint32_t half64, Slot& slot) {
+	//
+	// In turns: see Behind.
+	__device__ void rounded(const Tile& a, float (&sum)[Sums], uint32_t half64, Slot& slot, bool turns) {
 		const uint64_t left = panel(stages + half64 * 64 * Depth), right = panel(stages + SizeA);
-		for (uint32_t k = 0; k < a.Depth; k += Depth, slot.next()) {
-			const uint32_t stage = shfl(slot.index * (Stage / 8), 0);
-			mbarrier_wait(&full[slot.index], slot.round);
-			wgmma_fence();
+		const uint32_t all = ceil_div(a.Depth, (uint32_t)Depth);
+		turns &= all > Behind;
+		uint32_t end = turns && half64 == 1 ? all - Behind : all;
+		for (uint32_t k = 0; k < all; end = all) {
+			if (k > 0) barrier_sync(Turn, 256);
+			for (uint32_t from = k; k < end; k++, slot.next()) {
+				const uint32_t stage = shfl(slot.index * (Stage / 8), 0);
+				mbarrier_wait(&full[slot.index], slot.round);
+				wgmma_fence();
 #pragma unroll
-			for (int i = 0; i < Depth; i += 16) {
-				wgmma_f16<TileColumns>(sum, further(left, stage + i / 8), further(right, stage + i / 8), k > 0 || i > 0);
+				for (int i = 0; i < Depth; i += 16) {
+					wgmma_f16<TileColumns>(sum, further(left, stage + i / 8), further(right, stage + i / 8), k > 0 || i > 0);
+				}
+				wgmma_commit();
+				wgmma_wait<1>();
+				if (k > from) leave(slot.before());
 			}
-			wgmma_commit();
-			wgmma_wait<1>();
-			if (k > 0) leave(slot.before());
+			wgmma_wait<0>();
+			wgmma_keep(sum);
+			leave(slot.before());
 		}
-		wgmma_wait<0>();
-		wgmma_keep(sum);
-		leave(slot.before());
+		if (turns && half64 == 0) barrier_arrive(Turn, 256);
 	}
 
 	// split sums the products of split operands: chains of half a stage, corrections first,
@@ -226,7 +242,7 @@ struct Wide {
 				float sum[Sums];
 				const Results results(a, placeOf(a, tile), warp());
 				if constexpr (Products == 1) {
-					rounded(a, sum, half64, slot);
+					rounded(a, sum, half64, slot, counts[0] - tile > gridDim.x / Blocks);
 				} else {
 					split(a, sum, half64, slot);
 				}

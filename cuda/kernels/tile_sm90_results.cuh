@@ -18,10 +18,13 @@ struct WidePlace {
 // No products run while a block writes, so nothing should wait for memory then: what results
 // need beside the sums is fetched before the products. Lanes need scales and biases of other
 // columns than those that they fetch, and exchange them through a place of shared memory.
-template <int TileColumns>
+template <int TileColumns, int Products>
 struct WideResults {
-	static constexpr int Rows = 16, Columns = 32, Sums = Rows * Columns / 32, Pieces = TileColumns / Columns;
+	static constexpr bool Halves = Products == 1;  // products of split operands have F32 results
+	static constexpr int Rows = 16, Columns = 32, Sums = Rows * Columns / 32;
+	static constexpr int Pieces = (TileColumns + Columns - 1) / Columns;  // the last may be cut off, after eight columns or more
 	static constexpr int PlaceSize = Rows * Columns;  // floats; as many as scales and biases of 256 columns
+	static_assert(TileColumns % 8 == 0 && 2 * Pieces * Columns <= PlaceSize, "columns of a tile");
 
 	WidePlace place;
 	uint32_t first, rows;                  // within the item
@@ -38,8 +41,9 @@ struct WideResults {
 #pragma unroll
 		for (int i = 0; i < Pieces; i++) {
 			const uint32_t c = p.column + i * 32 + lane_id();
-			scales[i] = a.BScale != nullptr && c < a.Columns ? a.BScale[c] : 1.0f;
-			biases[i] = a.Bias != nullptr && c < a.Columns ? a.Bias[c] : 0.0f;
+			const bool in = c < end(a);
+			scales[i] = a.BScale != nullptr && in ? a.BScale[c] : 1.0f;
+			biases[i] = a.Bias != nullptr && in ? a.Bias[c] : 0.0f;
 		}
 #pragma unroll
 		for (int r = 0; r < 2; r++) {
@@ -48,6 +52,9 @@ struct WideResults {
 			norm[r] = a.Scales != nullptr ? a.Norms[number] : 0.0f;
 		}
 	}
+
+	// end returns the first column that is not one of the tile's.
+	__device__ uint32_t end(const Tile& a) const { return min(a.Columns, place.column + TileColumns); }
 
 	// near reports whether all scales are such that sums may be multiplied by that of the row first.
 	// It is not asked before the products, which would wait for the scales then.
@@ -64,7 +71,8 @@ struct WideResults {
 		const uint32_t kind = a.Epilogue.Kind;
 		const bool halves = a.Scales != nullptr, light = kind == KindNone || kind == KindReLU || kind == KindLeaky;
 		if (!light && kind != KindGELU && kind != KindSiLU && (kind != KindResidual || halves)) return false;
-		return a.Dual == nullptr && a.Residual.P == nullptr && a.LengthStride == 0 && (halves || (quads(a) && a.Columns % 4 == 0));
+		if (a.Dual != nullptr && (halves || a.DualFrom % 4 || a.DualTo % 4 || a.DualShift % 4)) return false;
+		return a.Residual.P == nullptr && a.LengthStride == 0 && (halves || (quads(a) && a.Columns % 4 == 0));
 	}
 
 	// has reports whether a row of the lane's two is one of the product.
@@ -82,63 +90,106 @@ struct WideResults {
 #pragma unroll
 		for (int i = 0; i < Pieces; i++) {
 			mine[i * 32 + lane_id()] = scales[i];
-			mine[TileColumns + i * 32 + lane_id()] = biases[i];
+			mine[(Pieces + i) * 32 + lane_id()] = biases[i];
 		}
 		__syncwarp();
-		const bool whole = place.column + TileColumns <= a.Columns;
-		if (a.Scales != nullptr) {
-			write_halves(a, mine, sum);
-		} else if (whole && a.Epilogue.Kind == KindNone) {
-			write_light<false>(a, mine, sum);
-		} else if (TileColumns <= 192 && whole && a.Epilogue.Kind == KindResidual) {  // else registers are too few
-			write_light<TileColumns <= 192>(a, mine, sum);
+		if (a.BScale != nullptr) {
+			write_usual<true>(a, mine, sum);
+			write_again<true>(a, mine, sum);
 		} else {
-			write_pieces(a, mine, sum);
+			write_usual<false>(a, mine, sum);
+			write_again<false>(a, mine, sum);
 		}
 		__syncwarp();
 	}
 
+	// write_usual stores usual results. Scaled: columns have scales, which are else all 1.
+	template <bool Scaled>
+	__device__ void write_usual(const Tile& a, const float* mine, const float (&sum)[TileColumns / 2]) const {
+		const bool whole = place.column + TileColumns <= a.Columns;
+		if (Halves && a.Scales != nullptr && a.Epilogue.Kind == KindNone) {
+			write_halves<Scaled, Halves>(a, mine, sum);
+		} else if (Halves && a.Scales != nullptr) {
+			write_halves<Scaled, false>(a, mine, sum);
+		} else if (whole && a.Epilogue.Kind == KindNone) {
+			write_light<Scaled, false>(a, mine, sum);
+		} else if (TileColumns <= 192 && whole && a.Epilogue.Kind == KindResidual) {  // else registers are too few
+			write_light<Scaled, TileColumns <= 192>(a, mine, sum);
+		} else {
+			write_pieces<Scaled>(a, mine, sum, {place.column, end(a), 0, a.Epilogue});
+		}
+	}
+
+	// write_again stores those of the tile's columns that are given again, with other biases.
+	template <bool Scaled>
+	__device__ void write_again(const Tile& a, float* mine, const float (&sum)[TileColumns / 2]) const {
+		if (a.Dual == nullptr || a.DualFrom >= end(a) || a.DualTo <= place.column) return;
+		__syncwarp();
+#pragma unroll
+		for (int i = 0; i < Pieces; i++) {
+			const uint32_t c = place.column + i * 32 + lane_id();
+			mine[(Pieces + i) * 32 + lane_id()] = c >= a.DualFrom && c < a.DualTo ? a.Dual[c - a.DualFrom] : 0.0f;
+		}
+		__syncwarp();
+		write_pieces<Scaled>(a, mine, sum, {a.DualFrom, min(a.DualTo, end(a)), a.DualShift, {KindNone, 0.0f}});
+	}
+
+	// has_block reports whether the tile has the block of eight columns of a piece.
+	__device__ static bool has_block(int piece, int block) { return piece * Columns + 8 * block < TileColumns; }
+
 	// scaled returns the results of a piece but for the epilogue.
+	template <bool Scaled>
 	__device__ static void scaled(const float* mine, const float (&sum)[TileColumns / 2], const float (&row)[2], int piece, float (&v)[Sums]) {
 #pragma unroll
 		for (int n = 0; n < Columns / 8; n++) {
+			if (!has_block(piece, n)) {
+				v[4 * n] = v[4 * n + 1] = v[4 * n + 2] = v[4 * n + 3] = 0.0f;
+				continue;
+			}
 			const float* at = mine + piece * Columns + 8 * n + 2 * (lane_id() % 4);
-			const float2 scale = load2(at), bias = load2(at + TileColumns);
+			const float2 scale = Scaled ? load2(at) : float2{}, bias = load2(at + Pieces * Columns);
 #pragma unroll
 			for (int r = 0; r < 2; r++) {
 				const int j = 4 * n + 2 * r;
-				v[j] = fmaf(sum[piece * Sums + j] * row[r], scale.x, bias.x);
-				v[j + 1] = fmaf(sum[piece * Sums + j + 1] * row[r], scale.y, bias.y);
+				const float x = sum[piece * Sums + j], y = sum[piece * Sums + j + 1];
+				v[j] = Scaled ? fmaf(x * row[r], scale.x, bias.x) : fmaf(x, row[r], bias.x);
+				v[j + 1] = Scaled ? fmaf(y * row[r], scale.y, bias.y) : fmaf(y, row[r], bias.y);
 			}
 		}
 	}
 
-	// pick is scaled for a number that is known only as the kernel runs.
-	__device__ void pick(const float* mine, const float (&sum)[TileColumns / 2], int piece, float (&v)[Sums]) const {
-		float scale[2] = {row[0], row[1]};
-		wgmma_keep(scale);  // else all pieces would be scaled before the first is picked
-#pragma unroll
-		for (int i = 0; i < Pieces; i++) {
-			if (piece != i) continue;
-			scaled(mine, sum, scale, i, v);
+	// pick is scaled for a number that is known only as the kernel runs: of pieces Low to High - 1.
+	template <bool Scaled, int Low = 0, int High = Pieces>
+	__device__ static void pick(const float* mine, const float (&sum)[TileColumns / 2], const float (&row)[2], int piece, float (&v)[Sums]) {
+		constexpr int Middle = (Low + High) / 2;
+		if constexpr (High - Low == 1) {
+			float scale[2] = {row[0], row[1]};
+			wgmma_keep(scale);  // else all pieces would be scaled before one is picked
+			scaled<Scaled>(mine, sum, scale, Low, v);
 			wgmma_keep(v);  // a branch, where the compiler would choose between all pieces
+		} else if (piece < Middle) {
+			pick<Scaled, Low, Middle>(mine, sum, row, piece, v);
+		} else {
+			pick<Scaled, Middle, High>(mine, sum, row, piece, v);
 		}
 	}
 
-	// heavy applies an epilogue of many instructions, and reports whether it is one. Near: results
-	// become halves.
+	// activate applies an epilogue but for the residual. Near: results become halves.
 	template <bool Near>
-	__device__ static bool heavy(const Epilogue& e, float (&v)[Sums]) {
+	__device__ static void activate(const Epilogue& e, float (&v)[Sums]) {
 		if (e.Kind == KindGELU) {
 #pragma unroll
 			for (int j = 0; j < Sums; j++) v[j] = gelu(v[j]);
 		} else if (e.Kind == KindSiLU) {
 #pragma unroll
 			for (int j = 0; j < Sums; j++) v[j] = Near ? silu_near(v[j]) : silu(v[j]);
-		} else {
-			return false;
+		} else if (e.Kind == KindReLU) {
+#pragma unroll
+			for (int j = 0; j < Sums; j++) v[j] = v[j] < 0.0f ? 0.0f : v[j];
+		} else if (e.Kind == KindLeaky) {
+#pragma unroll
+			for (int j = 0; j < Sums; j++) v[j] = v[j] < 0.0f ? e.Alpha * v[j] : v[j];
 		}
-		return true;
 	}
 
 	// exchange makes the F32 of a piece: lanes that are neighbours exchange pairs of columns, so that
@@ -155,16 +206,20 @@ struct WideResults {
 
 	// write_light writes results without an epilogue, or adds them to what was there; all columns
 	// of the tile are there.
-	template <bool Adds>
+	template <bool Scaled, bool Adds>
 	__device__ void write_light(const Tile& a, const float* mine, const float (&sum)[TileColumns / 2]) const {
 		constexpr int Ahead = 2;  // pieces of what is added to that are on their way
 		float* const c[2] = {to(a, 0), to(a, 1)};
-		const bool there[2] = {has(0), has(1)};
+		const bool own[2] = {has(0), has(1)};
 		const float f = a.Epilogue.Alpha;
 		float4 was[Ahead + 1][4];
+		const auto there = [&](int piece, int i) {  // vector i of a piece
+			const int first = i % 2 * 2;            // of two blocks, of which odd lanes have the second
+			return own[i / 2] && has_block(piece, first) && (has_block(piece, first + 1) || lane_id() % 2 == 0);
+		};
 		const auto load = [&](float4 (&w)[4], int piece) {
 #pragma unroll
-			for (int i = 0; i < 4; i++) w[i] = there[i / 2] ? load4(c[i / 2] + piece * Columns + i % 2 * 16) : float4{};
+			for (int i = 0; i < 4; i++) w[i] = there(piece, i) ? load4(c[i / 2] + piece * Columns + i % 2 * 16) : float4{};
 		};
 		if (Adds) {
 #pragma unroll
@@ -175,36 +230,46 @@ struct WideResults {
 			if (Adds && piece + Ahead < Pieces) load(was[(piece + Ahead) % (Ahead + 1)], piece + Ahead);
 			float v[Sums];
 			float4 q[4];
-			scaled(mine, sum, row, piece, v);
+			scaled<Scaled>(mine, sum, row, piece, v);
 			exchange(v, q);
 #pragma unroll
 			for (int i = 0; i < 4; i++) {
 				const float4 w = was[piece % (Ahead + 1)][i];
 				if (Adds) q[i] = {fmaf(f, q[i].x, w.x), fmaf(f, q[i].y, w.y), fmaf(f, q[i].z, w.z), fmaf(f, q[i].w, w.w)};
-				store_global4(c[i / 2] + piece * Columns + i % 2 * 16, q[i], there[i / 2]);
+				store_global4(c[i / 2] + piece * Columns + i % 2 * 16, q[i], there(piece, i));
 			}
 		}
 	}
 
-	// write_pieces writes results with any epilogue of the usual ones.
-	__device__ void write_pieces(const Tile& a, const float* mine, const float (&sum)[TileColumns / 2]) const {
-		float* const c[2] = {to(a, 0), to(a, 1)};
+	// Those are columns that write_pieces writes, so many elements further on.
+	struct Those {
+		uint32_t begin, end;
+		int32_t shift;
+		Epilogue epilogue;
+	};
+
+	// write_pieces writes results of some columns with any epilogue of the usual ones.
+	template <bool Scaled>
+	__device__ void write_pieces(const Tile& a, const float* mine, const float (&sum)[TileColumns / 2], const Those& those) const {
+		float* const c[2] = {to(a, 0) + those.shift, to(a, 1) + those.shift};
 		const uint32_t from = place.column + 8 * (lane_id() % 2) + lane_id() % 4 / 2 * 4;
 #pragma unroll 1
-		for (int piece = 0; piece < Pieces && place.column + piece * Columns < a.Columns; piece++) {
+		for (int piece = 0; piece < Pieces && place.column + piece * Columns < those.end; piece++) {
+			if (place.column + (piece + 1) * Columns <= those.begin) continue;
 			float v[Sums];
 			float4 q[4];
-			pick(mine, sum, piece, v);
-			heavy<false>(a.Epilogue, v);
+			pick<Scaled>(mine, sum, row, piece, v);
+			activate<false>(those.epilogue, v);
 			exchange(v, q);
 #pragma unroll
 			for (int i = 0; i < 4; i++) {
-				const bool there = has(i / 2) && from + piece * Columns + i % 2 * 16 < a.Columns;
+				const uint32_t column = from + piece * Columns + i % 2 * 16;
+				const bool there = has(i / 2) && column >= those.begin && column < those.end;
 				float* const p = c[i / 2] + piece * Columns + i % 2 * 16;
-				const float4 w = there && a.Epilogue.Kind == KindResidual ? load4(p) : float4{};
-				if (light(a.Epilogue)) {
-					q[i].x = apply_light(a.Epilogue, q[i].x, w.x), q[i].y = apply_light(a.Epilogue, q[i].y, w.y);
-					q[i].z = apply_light(a.Epilogue, q[i].z, w.z), q[i].w = apply_light(a.Epilogue, q[i].w, w.w);
+				if (those.epilogue.Kind == KindResidual && there) {
+					const float4 w = load4(p);
+					const float f = those.epilogue.Alpha;
+					q[i] = {fmaf(f, q[i].x, w.x), fmaf(f, q[i].y, w.y), fmaf(f, q[i].z, w.z), fmaf(f, q[i].w, w.w)};
 				}
 				store_global4(p, q[i], there);
 			}
@@ -230,38 +295,38 @@ struct WideResults {
 	}
 
 	// write_halves leaves halves, and the scales of their rows, to the product that reads them.
-	// Columns come in eights.
+	// Columns come in eights. Plain: without an epilogue.
+	template <bool Scaled, bool Plain>
 	__device__ void write_halves(const Tile& a, const float* mine, const float (&sum)[TileColumns / 2]) const {
-		const uint32_t t = lane_id() % 4;
+		const uint32_t from = 8 * (lane_id() % 4);
 		half* c[2];
 		float factor[2];
 #pragma unroll
 		for (int r = 0; r < 2; r++) {
 			const Scale s = scale_of(fminf(fmaf(norm[r], a.Reach, a.Lift), a.Most));
 			factor[r] = s.factor;
-			c[r] = reinterpret_cast<half*>(line(a, r)) + place.column + 8 * t;
-			if (place.column == 0 && t == 0 && has(r)) a.Scales[place.item * a.ItemRows + first + lane_id() / 4 + 8 * r] = s.inverse;
+			c[r] = reinterpret_cast<half*>(line(a, r)) + place.column + from;
+			if (place.column + from == 0 && has(r)) a.Scales[place.item * a.ItemRows + first + lane_id() / 4 + 8 * r] = s.inverse;
 		}
-#pragma unroll 1
+#pragma unroll Plain ? Pieces : 1
 		for (int piece = 0; piece < Pieces; piece++) {
-			if (place.column + piece * Columns >= a.Columns) break;
+			if (!Plain && place.column + piece * Columns >= a.Columns) break;
 			float v[Sums];
-			pick(mine, sum, piece, v);
-			if (!heavy<true>(a.Epilogue, v) && a.Epilogue.Kind != KindNone) {
-#pragma unroll
-				for (int j = 0; j < Sums; j++) v[j] = apply_light(a.Epilogue, v[j], 0.0f);
+			if (Plain) {
+				scaled<Scaled>(mine, sum, row, piece, v);
+			} else {
+				pick<Scaled>(mine, sum, row, piece, v);
+				activate<true>(a.Epilogue, v);
 			}
-			uint32_t w[2][4];
+			const bool there = place.column + piece * Columns + from < end(a);
 #pragma unroll
 			for (int r = 0; r < 2; r++) {
+				uint32_t w[4];
 #pragma unroll
-				for (int n = 0; n < 4; n++) w[r][n] = pack_half(v[4 * n + 2 * r] * factor[r], v[4 * n + 2 * r + 1] * factor[r]);
-				exchange(w[r]);
-			}
-			const bool there = place.column + piece * Columns + 8 * t < a.Columns;
-#pragma unroll
-			for (int r = 0; r < 2; r++) {
-				if (there && has(r)) *reinterpret_cast<uint4*>(c[r] + piece * Columns) = {w[r][0], w[r][1], w[r][2], w[r][3]};
+				for (int n = 0; n < 4; n++) w[n] = pack_half(v[4 * n + 2 * r] * factor[r], v[4 * n + 2 * r + 1] * factor[r]);
+				exchange(w);
+				store_global4(reinterpret_cast<float*>(c[r] + piece * Columns), {float_of(w[0]), float_of(w[1]), float_of(w[2]), float_of(w[3])},
+				              there && has(r));
 			}
 		}
 	}
@@ -271,11 +336,12 @@ struct WideResults {
 	// write at once lies in different banks.
 	__device__ static uint32_t row_at(uint32_t i) { return lane_id() / 8 + 4 * i; }
 	__device__ static uint32_t at(uint32_t row, uint32_t column) { return row * Columns + (column ^ (row & 3) * 8); }
-	__device__ static void turn(float* to, const float* sums) {
+	__device__ static void turn(float* to, const float (&sum)[TileColumns / 2], int piece) {
 		const uint32_t g = lane_id() / 4, t = lane_id() % 4;
 #pragma unroll
 		for (int n = 0; n < Columns; n += 8) {
-			const float* s = sums + n / 2;
+			if (!has_block(piece, n / 8)) continue;
+			const float* s = sum + piece * Sums + n / 2;
 			store2(to + at(g, n + 2 * t), {s[0], s[1]});
 			store2(to + at(g + 8, n + 2 * t), {s[2], s[3]});
 		}
@@ -285,12 +351,12 @@ struct WideResults {
 	__device__ void write_rows(const Tile& a, float* mine, const float (&sum)[TileColumns / 2]) const {
 #pragma unroll 1
 		for (uint32_t piece = 0; piece < Pieces; piece++) {
-			const uint32_t column = place.column + piece * Columns;
+			const uint32_t column = place.column + piece * Columns, mine4 = column + lane_id() % 8 * 4;
 			if (column >= a.Columns) return;
-			const Quad q = quad_of(a, column + lane_id() % 8 * 4);
+			const Quad q = quad_of(a, mine4 < end(a) ? mine4 : a.Columns);
 #pragma unroll
 			for (int i = 0; i < Pieces; i++) {
-				if (piece == i) turn(mine, sum + i * Sums);
+				if (piece == i) turn(mine, sum, i);
 			}
 			__syncwarp();
 			store_rows<4, 1>(

@@ -6,7 +6,7 @@ import (
 )
 
 // Columns of the products of warpgroups that there are functions for.
-var widths = []int{32, 64, 96, 128, 160, 192, 256}
+var widths = []int{32, 64, 96, 128, 160, 192, 240, 256}
 
 // warpgroups returns wgmma.cuh: the instruction names each of up to 128 registers, which no
 // template of C++ can write.
