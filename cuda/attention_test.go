@@ -284,7 +284,7 @@ func weightOf(q, k []float32, dim, row int) float64 {
 // Which kernels serve which device and shape.
 func TestAttentionRule(t *testing.T) {
 	t.Parallel()
-	ways := func(tier string, shared int, fast, relative bool, queries, dim int) []string {
+	ways := func(tier string, shared int, fast, relative bool, queries, keys, dim int) []string {
 		chosen, err := kernels.TierNamed(tier)
 		require.NoError(t, err)
 		d := &device{attributes: attributes{sharedMemory: shared}}
@@ -294,17 +294,20 @@ func TestAttentionRule(t *testing.T) {
 				d.kernels.table[e.Name] = &place{f.Name, e}
 			}
 		}
-		a := attention{c: &compiler{d: d, fast: fast}, batch: 1, queries: queries, most: queries, heads: 1, dim: dim, relative: relative, mapped: true}
+		a := attention{c: &compiler{d: d, fast: fast}, batch: 1, queries: queries, most: keys, heads: 20, dim: dim, relative: relative, mapped: true}
 		_, ways := a.ways()
 		return ways
 	}
-	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, true, false, 8, 64))
-	require.Equal(t, []string{"wgmma-direct", "wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 64))
-	require.Equal(t, []string{"wgmma-turns", "wgmma", "wgmma-direct", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 4096, 64), "halves would be made too often")
-	require.Equal(t, []string{"wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 128))
-	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 256))
-	require.Equal(t, []string{"wgmma-turns", "mma", "split"}, ways("sm_90a", 227<<10, true, true, 1, 128))
-	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, false, false, 9, 256), "there is no kernel")
-	require.Equal(t, []string{"mma", "split"}, ways("sm_75", 64<<10, true, false, 9, 128))
-	require.Equal(t, []string{"split"}, ways("sm_75", 64<<10, true, true, 9, 128), "too little shared memory")
+	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, true, false, 8, 8, 64))
+	require.Equal(t, []string{"wgmma-direct", "wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 9, 64))
+	require.Equal(t, []string{"wgmma-turns", "wgmma", "wgmma-direct", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 4096, 4096, 64), "halves would be made too often")
+	require.Equal(t, []string{"wgmma-turns", "wgmma", "mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 9, 128))
+	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, true, false, 9, 9, 256))
+	require.Equal(t, []string{"wgmma-turns", "mma", "split"}, ways("sm_90a", 227<<10, true, true, 1, 1, 128))
+	require.Equal(t, []string{"split"}, ways("sm_90a", 227<<10, false, false, 9, 9, 256), "there is no kernel")
+	require.Equal(t, []string{"mma", "split"}, ways("sm_75", 64<<10, true, false, 9, 9, 128))
+	require.Equal(t, []string{"split", "mma"}, ways("sm_90a", 227<<10, false, false, 32, 1500, 64), "few queries, many keys")
+	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, false, false, 33, 1500, 64))
+	require.Equal(t, []string{"mma", "split"}, ways("sm_90a", 227<<10, false, false, 32, 32, 64))
+	require.Equal(t, []string{"split"}, ways("sm_75", 64<<10, true, true, 9, 9, 128), "too little shared memory")
 }
