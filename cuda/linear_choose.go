@@ -43,8 +43,7 @@ func tileWays(p *product, sms int, has func(kernel string) bool) (ways []tileCho
 	// more adds up: from so many parts on that is quicker; of split operands from fewer.
 	const few, enough = 64, 4
 	wide := wideWays(p, sms, has)
-	switch {
-	case len(wide) == 0 || rows <= few && small.splits >= enough-min(p.parts()-1, 1):
+	if len(wide) == 0 || rows <= few && small.splits >= enough-min(p.parts()-1, 1) {
 		return slices.Concat([]tileChoice{small}, wide, others), rule
 	}
 	count := ceilDiv(rows, kernels.WideRows) * ceilDiv(columns, 64)
