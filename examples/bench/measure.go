@@ -44,28 +44,31 @@ func (s *samples) take(ctx context.Context, r *ready, p pace) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	start := time.Now()
-	for p.rest == 0 {
+	// once adds a sample if it counts, or if it is the only one there will be.
+	once := func(counts bool) error {
 		d, err := r.once(ctx)
 		if err != nil {
 			return err
 		}
-		if r.single || d > patience {
-			s.done = true
+		s.done = s.done || r.single || d > patience && len(s.runs) == 0
+		if counts || s.done {
 			s.runs = append(s.runs, d)
-			return nil
+		}
+		return nil
+	}
+	for start := time.Now(); p.rest == 0 && !s.done; {
+		if err := once(false); err != nil {
+			return err
 		}
 		if time.Since(start) >= min(warmUp, p.time) {
 			break
 		}
 	}
-	start = time.Now()
-	for n := 0; n < mostRuns && (n < leastRuns || time.Since(start) < p.time); n++ {
-		d, err := r.once(ctx)
-		if err != nil {
+	start := time.Now()
+	for n := 0; !s.done && n < mostRuns && (n < leastRuns || time.Since(start) < p.time); n++ {
+		if err := once(true); err != nil {
 			return err
 		}
-		s.runs = append(s.runs, d)
 	}
 	return nil
 }

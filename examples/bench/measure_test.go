@@ -46,6 +46,8 @@ func TestTake(t *testing.T) {
 		"no run if one was long": {time.Second, patience + 1, false, time.Millisecond, 0, 1, 0},
 		"not had twice":          {time.Second, 0, true, time.Millisecond, 0, 1, 1},
 		"after a rest":           {time.Millisecond, 0, false, 20 * time.Millisecond, time.Second, 20, 20},
+		"not had twice, rested":  {time.Second, 0, true, time.Millisecond, time.Second, 1, 1},
+		"long runs once, rested": {patience + 1, 0, false, time.Millisecond, time.Second, 1, 1},
 		"no more than are kept":  {time.Millisecond, 0, false, time.Hour, 0, mostRuns, 300 + mostRuns},
 	} {
 		synctest.Test(t, func(t *testing.T) {
