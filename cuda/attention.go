@@ -111,9 +111,6 @@ func (a *attention) ways() (rule string, ways []string) {
 	// the other.
 	const little, long = 640, 256
 	few := !a.c.fast && !a.relative && a.batch*a.queries*a.heads <= little && a.most >= long
-	if few {
-		rule, ways = "few queries share the keys in parts", []string{"split"}
-	}
 	if a.c.fast {
 		for _, way := range []string{"wgmma-turns", "wgmma"} {
 			if a.c.has(a.wide(way).Name) {
@@ -130,7 +127,7 @@ func (a *attention) ways() (rule string, ways []string) {
 		ways = append(ways, "mma")
 	}
 	if few {
-		return rule, ways
+		return "few queries share the keys in parts", append([]string{"split"}, ways...)
 	}
 	ways = append(ways, "split")
 	switch ways[0] {

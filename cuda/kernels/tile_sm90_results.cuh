@@ -107,11 +107,11 @@ struct WideResults {
 	template <bool Scaled>
 	__device__ void write_usual(const Tile& a, const float* mine, const float (&sum)[TileColumns / 2]) const {
 		const bool whole = place.column + TileColumns <= a.Columns;
-		if (Halves && a.Scales != nullptr && a.Epilogue.Kind == KindNone) {
-			write_halves<Scaled, Halves>(a, mine, sum);
-		} else if (Halves && a.Scales != nullptr) {
-			write_halves<Scaled, false>(a, mine, sum);
-		} else if (whole && a.Epilogue.Kind == KindNone) {
+		if constexpr (Halves) {
+			if (a.Scales != nullptr && a.Epilogue.Kind == KindNone) return write_halves<Scaled, true>(a, mine, sum);
+			if (a.Scales != nullptr) return write_halves<Scaled, false>(a, mine, sum);
+		}
+		if (whole && a.Epilogue.Kind == KindNone) {
 			write_light<Scaled, false>(a, mine, sum);
 		} else if (TileColumns <= 192 && whole && a.Epilogue.Kind == KindResidual) {  // else registers are too few
 			write_light<Scaled, TileColumns <= 192>(a, mine, sum);
