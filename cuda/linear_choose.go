@@ -112,8 +112,8 @@ func wideAtOnce(s kernels.WideShape, sms int) int {
 // wideTime estimates the time of a product in seconds, as an H200 was measured to need: a stage
 // takes as long as its operands need into shared memory, or as its operations; results are
 // written while no products run. Blocks of a cluster wait for each other, which costs those most
-// that end each chain of products. The constants are fitted to 1,218 times of 87 products, which
-// they meet to within a tenth; what they choose is slower than the quickest by half a percent.
+// that end each chain of products. The constants are fitted to 1,218 times of products of 58
+// sizes, with a mean error of 9 %; what they choose takes 0.3 % longer than the quickest, on average.
 func wideTime(p *product, s kernels.WideShape, sms int) float64 {
 	const (
 		start  = 1e-6   // until the first products, and from the last result on

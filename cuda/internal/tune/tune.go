@@ -132,6 +132,9 @@ func ReadFile(path string, k Key) (File, error) {
 //	go run ./examples/tune --device cuda --time 8ms --limit 58s --out h200.json
 //	(echo '['; cat h200.json; echo ']') > cuda/internal/tune/table.json
 //
+// A file has only what is quicker than before: what the table had already, and is still quickest,
+// is taken over, with the times that were printed.
+//
 //go:embed table.json
 var table []byte
 
