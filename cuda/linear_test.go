@@ -62,9 +62,6 @@ func TestGemmOfManyTiles(t *testing.T) {
 	}{
 		{c(300, 650, 300), pass.Exact, append(wideNames(3), "128x128")},
 		{c(300, 650, 300), pass.Fast, append(wideNames(1), "64x64")},
-		// As many stages as shared memory has, of which all but one wait for their turn, and fewer.
-		{c(300, 250, 600), pass.Fast, []string{"wide 128x256", "wide 128x240, clusters of 2"}},
-		{c(300, 180, 600), pass.Fast, []string{"wide 128x256", "wide 128x240, clusters of 2"}},
 		{c(100, 2100, 70), pass.Exact, []string{"64x64, sums in 4 parts"}},
 		{c(1100, 40, 70), pass.Fast, []string{"128x128", "wide 128x64"}},
 		{c(400, 40, 30), pass.Exact, []string{"128x32"}},

@@ -21,6 +21,8 @@
 //   bulk_load(dst, map, b, x, y, …)           a box of a tensor of 2 to 5 dimensions
 //   bulk_load_cluster(dst, map, b, mask, x, y, …)  the same into all blocks of the mask, and
 //                                             to the barrier of each
+//   bulk_load(…, policy, x, y)                the second cache keeps what was read as the policy
+//                                             says; policy_evict_first(): nobody else needs it
 //   bulk_copy(dst, src, bytes, b)             contiguous bytes, multiples of 16
 //   bulk_store(map, src, x, y, …)             from shared memory to a tensor
 //   bulk_commit(), bulk_wait<N>()             groups of stores: until all but N have read
@@ -137,6 +139,29 @@ __device__ inline void bulk_load_cluster(void* dst, const TensorMap* map, Mbarri
 	    "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
 	    "[%1, {%4, %5, %6}], [%2], %3;" ::"r"(shared_address(dst)),
 	    "l"(map), "r"(shared_address(b)), "h"(mask), "r"(x), "r"(y), "r"(z)
+	    : "memory");
+}
+// A CachePolicy is opaque; it is made as the kernel runs.
+struct CachePolicy {
+	uint64_t bits;
+};
+__device__ inline CachePolicy policy_evict_first() {
+	CachePolicy p;
+	asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(p.bits));
+	return p;
+}
+__device__ inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, CachePolicy p, int x, int y) {
+	asm volatile(
+	    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(
+	        shared_address(dst)),
+	    "l"(map), "r"(shared_address(b)), "r"(x), "r"(y), "l"(p.bits)
+	    : "memory");
+}
+__device__ inline void bulk_load_cluster(void* dst, const TensorMap* map, Mbarrier* b, uint16_t mask, CachePolicy p, int x, int y) {
+	asm volatile(
+	    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%0], "
+	    "[%1, {%4, %5}], [%2], %3, %6;" ::"r"(shared_address(dst)),
+	    "l"(map), "r"(shared_address(b)), "h"(mask), "r"(x), "r"(y), "l"(p.bits)
 	    : "memory");
 }
 __device__ inline void bulk_copy(void* dst, const void* src, uint32_t bytes, Mbarrier* b) {

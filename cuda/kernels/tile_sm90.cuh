@@ -77,24 +77,25 @@ struct Wide {
 		return {item, item < a.Rows / a.ItemRows ? (number - item * each) * Rows : a.ItemRows, in / high * TileColumns};
 	}
 
-	// left and right ask for the copies of a stage's operands.
+	// left and right ask for the copies of a stage's operands. Weights are not needed again before
+	// those of all other layers were, and make room for what the next kernels read.
 	__device__ void left(const WideTile& w, uint32_t stage, uint32_t k, const WidePlace& p) {
 		half* to = stages + stage * Stage;
 		bulk_load(to, &w.A, &full[stage], k, p.row, p.item);
 		if (Products >= 2) bulk_load(to + SizeA, &w.ALow, &full[stage], k, p.row, p.item);
 	}
-	__device__ void right(const WideTile& w, uint32_t stage, uint32_t k, const WidePlace& p) {
+	__device__ void right(const WideTile& w, uint32_t stage, uint32_t k, const WidePlace& p, CachePolicy once) {
 		const uint32_t rank = Blocks > 1 ? cluster_rank() : 0;
 		constexpr uint32_t Part = TileColumns / Blocks;
 		constexpr uint16_t All = (1u << Blocks) - 1;
 		Mbarrier* const b = &full[stage];
 		half* to = stages + stage * Stage + PartsA * SizeA + rank * Part * Depth;
 		if constexpr (Blocks == 1) {
-			bulk_load(to, &w.B, b, k, p.column);
-			if (Products == 3) bulk_load(to + SizeB, &w.BLow, b, k, p.column);
+			bulk_load(to, &w.B, b, once, k, p.column);
+			if (Products == 3) bulk_load(to + SizeB, &w.BLow, b, once, k, p.column);
 		} else {
-			bulk_load_cluster(to, &w.B, b, All, k, p.column + rank * Part);
-			if (Products == 3) bulk_load_cluster(to + SizeB, &w.BLow, b, All, k, p.column + rank * Part);
+			bulk_load_cluster(to, &w.B, b, All, once, k, p.column + rank * Part);
+			if (Products == 3) bulk_load_cluster(to + SizeB, &w.BLow, b, All, once, k, p.column + rank * Part);
 		}
 	}
 
@@ -103,12 +104,13 @@ struct Wide {
 	__device__ void produce(const WideTile& w) {
 		const Tile& a = w.Tile;
 		const uint32_t tiles = counts[0], first = blockIdx.x / Blocks;
+		const CachePolicy once = policy_evict_first();
 		uint32_t early = 0;
 		if (first < tiles) {
 			const WidePlace p = placeOf(a, first);
 			for (uint32_t k = 0; k < a.Depth && early < Stages; k += Depth, early++) {
 				mbarrier_expect(&full[early], Stage * 2);
-				right(w, early, k, p);
+				right(w, early, k, p, once);
 			}
 		}
 		wait_dependency();
@@ -121,7 +123,7 @@ struct Wide {
 				} else {
 					mbarrier_wait(&empty[slot.index], slot.round ^ 1);
 					mbarrier_expect(&full[slot.index], Stage * 2);
-					right(w, slot.index, k, p);
+					right(w, slot.index, k, p, once);
 				}
 				left(w, slot.index, k, p);
 			}
