@@ -129,42 +129,6 @@ func TestWideResults(t *testing.T) {
 	}
 }
 
-// Warpgroups take turns where a block has another tile, if sums have as many stages as shared
-// memory holds: of four here, or of five, of which all but one wait. However many tiles a block has,
-// nothing waits for ever, and results have the same bits.
-func TestWideTurns(t *testing.T) {
-	library(t, 90)
-	const rows, n = 3*128 + 10, 330
-	ways := []string{"wide 128x128", "wide 128x240", "wide 128x240, clusters of 2", "wide 128x256, clusters of 4"}
-	for _, k := range []int{180, 250, 300, 500} {
-		c := cases.Case{
-			Name: fmt.Sprintf("depth %d", k), Op: pass.Gemm{Rows: rows},
-			Inputs:  []cases.Tensor{values("A", "normal", 1, rows, k)},
-			Params:  []cases.Param{{Field: "W", Weights: pass.LinearWeights{Parts: []pass.Tensor{weights(n, k)}}}},
-			Outputs: []string{"C"},
-		}
-		want, err := c.Truth()
-		require.NoError(t, err)
-		var first []float32
-		for _, sms := range []int{1, 4, 7} {
-			gpu := drivertest.Hopper()
-			gpu.SMs = sms
-			for _, way := range ways {
-				dev := emulated(t, gpu, Config{Ways: map[string]string{"": way}})
-				got, err := compute(t.Context(), dev, c, pass.Fast)
-				require.NoError(t, err, "%s, %s, %d multiprocessors", c.Name, way, sms)
-				if first == nil {
-					first = got
-					require.LessOrEqual(t, distance(got, want[0].Float32s()), 5e-4, "%s, %s", c.Name, way)
-				}
-				require.Equal(t, first, got, "%s, %s, %d multiprocessors", c.Name, way, sms)
-				require.Equal(t, way, dev.(Tunable).Boundaries()[0].Choice)
-				require.NoError(t, dev.Close())
-			}
-		}
-	}
-}
-
 // GELU of results that become halves is off by little more than halves are, near 0 and far out; NaN
 // goes through. Weights are such that products give back their rows.
 func TestGELUNear(t *testing.T) {

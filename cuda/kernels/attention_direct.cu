@@ -52,6 +52,7 @@ __device__ void flash_direct(const AttentionDirect& d) {
 				turn.next();
 			}
 		}
+		T::drain(turn);
 		T::meet();
 		using General = GeneralMaker<D, Stages>;
 		typename Alone::Turn own;

@@ -65,6 +65,16 @@ struct DirectTile : WideTile<D, Stages, 2> {
 		else store_remote(cluster_address(&state().again[i], lane_id()), 1u);
 	}
 
+	// drain waits for all to have left the stages, in turn: what arrives at a block that has ended
+	// is a fault, and meeting does not say that it has arrived.
+	static __device__ void drain(typename Base::Turn& turn) {
+		Barriers& b = barriers();
+		for (int i = 0; i < Stages; i++, turn.next()) {
+			mbarrier_wait(&b.keys_free[turn.stage], turn.parity ^ 1);
+			mbarrier_wait(&b.values_free[turn.stage], turn.parity ^ 1);
+		}
+	}
+
 	// meet waits until the cluster has ended its walk. If nothing was noted, nothing is to be
 	// ordered, and what was written to the device is not waited for.
 	static __device__ void meet() {

@@ -101,6 +101,9 @@ struct Wide {
 
 	// produce asks for the copies of all tiles of the block. The right operand is weights,
 	// which no kernel before writes: the first stages of it come while those end.
+	//
+	// What arrives at a block of a cluster that has ended is a fault. So in the end it waits for
+	// all to have left its stages, though nothing comes into them any more.
 	__device__ void produce(const WideTile& w) {
 		const Tile& a = w.Tile;
 		const uint32_t tiles = counts[0], first = blockIdx.x / Blocks;
@@ -127,6 +130,9 @@ struct Wide {
 				}
 				left(w, slot.index, k, p);
 			}
+		}
+		if constexpr (Blocks > 1) {
+			for (int i = 0; i < Stages; i++, slot.next()) mbarrier_wait(&empty[slot.index], slot.round ^ 1);
 		}
 	}
 
@@ -233,8 +239,6 @@ struct Wide {
 		if (group == 0) {
 			registers_less<Less>();
 			if (warp_id() == 0 && elected()) produce(w);
-			__syncwarp();
-			if constexpr (Blocks > 1) cluster_reach();
 		} else {
 			registers_more<More>();
 			wait_dependency();
@@ -248,13 +252,9 @@ struct Wide {
 				} else {
 					split(a, sum, half64, slot);
 				}
-				// Another block that is still at work needs the barriers, and no more.
-				if (Blocks > 1 && counts[0] - tile <= gridDim.x / Blocks) cluster_reach();
 				results.write(a, places + warp() * Results::PlaceSize, sum);
 			}
-			if (Blocks > 1 && blockIdx.x / Blocks >= counts[0]) cluster_reach();
 		}
-		if constexpr (Blocks > 1) cluster_wait();
 	}
 };
 

@@ -305,8 +305,15 @@ func TestClusters(t *testing.T) {
 		}
 	}
 	a.wrong = 1
-	require.NoError(t, launch(lib, "ranks", a, 8, 64, 128))
+	require.ErrorContains(t, launch(lib, "ranks", a, 8, 64, 128), "the block ends while a copy of another is on its way")
 	require.True(t, math.IsNaN(float64(y[0])), "what was not waited for is not there")
+}
+
+// A block that ends before others have reached it would fault on a device, now and then.
+func TestArrivalsAtBlocks(t *testing.T) {
+	lib := library(t)
+	require.NoError(t, launch(lib, "visits", args{}, 8, 32, 64))
+	require.ErrorContains(t, launch(lib, "visits", args{wrong: 1}, 8, 32, 64), "the block ends while arrivals of others may be on their way to the barrier at byte 0")
 }
 
 func TestCopiesWithinClusters(t *testing.T) {
@@ -321,7 +328,7 @@ func TestCopiesWithinClusters(t *testing.T) {
 		}
 	}
 	a.n = 1
-	require.NoError(t, launch(lib, "handed", a, 8, 32, 512))
+	require.ErrorContains(t, launch(lib, "handed", a, 8, 32, 512), "the block ends while a copy of ")
 	require.True(t, math.IsNaN(float64(y[0])), "what was not waited for is not there")
 	a.n, a.wrong = 0, 1
 	require.ErrorContains(t, launch(lib, "handed", a, 8, 32, 512), "want multiples of 16")

@@ -104,6 +104,19 @@ void do_bulk(Gang* g, Mbarrier* b) {
 	}
 }
 
+bool holds(const Block* b, const void* p) { return p >= b->shared && p < b->shared + b->shared_bytes; }
+
+// saw notes that the block has waited for a phase of one of its barriers.
+void saw(Gang* g, const Mbarrier* b, uint32_t phase) {
+	if (g->arrivals.empty() || !holds(self()->block, b)) return;
+	for (Arrival& a : g->arrivals) {
+		if (a.barrier != b || a.phase != phase) continue;
+		a = g->arrivals.back();
+		g->arrivals.pop_back();
+		return;
+	}
+}
+
 void check_destination(void* to, uint32_t swizzle) {
 	const uint32_t align = swizzle == 3 ? 1024 : swizzle == 2 ? 512 : swizzle == 1 ? 256 : 128;
 	if (shared_offset(to) % align != 0) fail("a bulk copy to byte %u of shared memory, want a multiple of %u", shared_offset(to), align);
@@ -130,12 +143,22 @@ void mbarrier_arrive(Mbarrier* b, uint32_t bytes) {
 	settle(self()->block->gang, b);
 }
 
+void mbarrier_arrive_remote(uint32_t address) {
+	Gang* g = self()->block->gang;
+	Mbarrier* b = static_cast<Mbarrier*>(shared_pointer(address));
+	const uint32_t phase = b->phase;
+	const bool known = std::any_of(g->arrivals.begin(), g->arrivals.end(), [&](const Arrival& a) { return a.barrier == b && a.phase == phase; });
+	if (!known && !holds(self()->block, b)) g->arrivals.push_back({b, phase});
+	mbarrier_arrive(b, 0);
+}
+
 bool mbarrier_done(Mbarrier* b, uint32_t parity) {
-	if (b->phase != parity) return true;
-	do_bulk(self()->block->gang, b);
-	if (b->phase != parity) return true;
-	pause();
-	return b->phase != parity;
+	Gang* g = self()->block->gang;
+	if (b->phase == parity) do_bulk(g, b);
+	if (b->phase == parity) pause();
+	if (b->phase == parity) return false;
+	saw(g, b, parity);
+	return true;
 }
 
 void mbarrier_wait(Mbarrier* b, uint32_t parity) {
@@ -145,6 +168,7 @@ void mbarrier_wait(Mbarrier* b, uint32_t parity) {
 		do_bulk(g, b);
 		if (b->phase == parity) g->park(b, "mbarrier_wait");
 	}
+	saw(g, b, parity);
 }
 
 void bulk_load(void* to, const kernels::TensorMap* map, Mbarrier* b, uint32_t mask, int rank, const int (&at)[5]) {
@@ -155,6 +179,7 @@ void bulk_load(void* to, const kernels::TensorMap* map, Mbarrier* b, uint32_t ma
 	for (uint32_t r = 0; r < g->blocks.size(); r++) {
 		if (!(mask >> r & 1)) continue;
 		Bulk c = {};
+		c.sender = self()->block;
 		c.to = g->blocks[r].shared + shared_offset(to);
 		c.barrier = reinterpret_cast<Mbarrier*>(g->blocks[r].shared + shared_offset(b));
 		c.map = m;
@@ -168,6 +193,7 @@ void bulk_load(void* to, const kernels::TensorMap* map, Mbarrier* b, uint32_t ma
 void bulk_copy(void* to, const void* from, uint32_t bytes, Mbarrier* b) {
 	if ((bytes | reinterpret_cast<uintptr_t>(from) | shared_offset(to)) % 16 != 0) fail("a bulk copy of %u bytes from %p, want multiples of 16", bytes, from);
 	Bulk c = {};
+	c.sender = self()->block;
 	c.to = to;
 	c.barrier = b;
 	c.from = from;
@@ -178,6 +204,7 @@ void bulk_copy(void* to, const void* from, uint32_t bytes, Mbarrier* b) {
 void bulk_copy_remote(uint32_t at, const void* from, uint32_t bytes, uint32_t b) {
 	if ((bytes | shared_offset(from) | at) % 16 != 0) fail("a bulk copy of %u bytes from byte %u, want multiples of 16", bytes, shared_offset(from));
 	Bulk c = {};
+	c.sender = self()->block;
 	c.to = shared_pointer(at);
 	c.barrier = static_cast<Mbarrier*>(shared_pointer(b));
 	c.from = from;
@@ -187,6 +214,7 @@ void bulk_copy_remote(uint32_t at, const void* from, uint32_t bytes, uint32_t b)
 
 void store_async(uint32_t at, uint32_t v, uint32_t b) {
 	Bulk c = {};
+	c.sender = self()->block;
 	c.to = shared_pointer(at);
 	c.barrier = static_cast<Mbarrier*>(shared_pointer(b));
 	c.value = v;
@@ -225,6 +253,18 @@ void bulk_wait(uint32_t newest) {
 void Gang::finish_stores(const Fiber* f) {
 	for (const BulkStore& s : stores) {
 		if (s.owner == f) fail("the thread ends before its bulk stores are waited for");
+	}
+}
+
+// What other blocks send to one that has ended faults, now and then: a barrier of the cluster
+// does not say that it has arrived, if nobody waited for it.
+void Gang::finish_block(const Block* b) {
+	for (const Arrival& a : arrivals) {
+		if (holds(b, a.barrier)) fail("the block ends while arrivals of others may be on their way to the barrier at byte %u", shared_offset(a.barrier));
+	}
+	for (const Bulk& c : bulk) {
+		if (holds(b, c.to) && c.sender != b) fail("the block ends while a copy of another is on its way to byte %u", shared_offset(c.to));
+		if (holds(b, c.from) && !holds(b, c.to)) fail("the block ends while a copy of byte %u is on its way to another", shared_offset(c.from));
 	}
 }
 

@@ -17,6 +17,7 @@ namespace emulate {
 
 void mbarrier_init(Mbarrier* b, uint32_t arrivals);
 void mbarrier_arrive(Mbarrier* b, uint32_t bytes);
+void mbarrier_arrive_remote(uint32_t address);
 bool mbarrier_done(Mbarrier* b, uint32_t parity);
 void mbarrier_wait(Mbarrier* b, uint32_t parity);
 
@@ -91,7 +92,7 @@ inline void store_remote(uint32_t at, float v) { store_remote(at, bits_of(v)); }
 inline void store_async(uint32_t at, uint32_t v, uint32_t b) { emulate::store_async(at, v, b); }
 inline void store_async(uint32_t at, float v, uint32_t b) { store_async(at, bits_of(v), b); }
 inline void bulk_copy_remote(uint32_t at, const void* src, uint32_t bytes, uint32_t b) { emulate::bulk_copy_remote(at, src, bytes, b); }
-inline void mbarrier_arrive_remote(uint32_t b) { emulate::mbarrier_arrive(static_cast<Mbarrier*>(emulate::shared_pointer(b)), 0); }
+inline void mbarrier_arrive_remote(uint32_t b) { emulate::mbarrier_arrive_remote(b); }
 inline float load_remote(uint32_t at) {
 	float v;
 	memcpy(&v, emulate::shared_pointer(at), 4);

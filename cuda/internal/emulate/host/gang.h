@@ -11,6 +11,7 @@ struct Mbarrier;
 
 namespace emulate {
 
+struct Block;
 struct Gang;
 
 // A Warp's threads meet in operations.
@@ -61,11 +62,18 @@ void meet_warpgroup(void (*combine)(WarpGroup*), void* data, const char* what);
 
 // A Bulk copy is done when its barrier is waited for. A box of a tensor, bytes, or a word.
 struct Bulk {
+	const Block* sender;
 	void* to;
 	Mbarrier* barrier;
 	const void *map, *from;
 	int rank, at[5];
 	uint32_t value, bytes;
+};
+
+// An Arrival is one at a barrier of another block, in a phase of it.
+struct Arrival {
+	const Mbarrier* barrier;
+	uint32_t phase;
 };
 
 struct BulkStore {
@@ -119,6 +127,7 @@ struct Gang {
 	uint64_t pauses = 0, random = 1;
 	std::vector<std::pair<const void*, Fiber*>> parked;
 	std::vector<Bulk> bulk;
+	std::vector<Arrival> arrivals;  // that the block has not waited for
 	std::vector<BulkStore> stores;
 	uint32_t cluster_arrived = 0, cluster_phase = 0;
 	char error[1024];
@@ -134,6 +143,7 @@ struct Gang {
 	void wake_parked(const void* key);
 	void add(const Bulk& b);
 	void finish_stores(const Fiber* f);
+	void finish_block(const Block* b);
 	void check_cluster();
 	void describe(const Fiber* f, const char* text);
 	void describe_deadlock();

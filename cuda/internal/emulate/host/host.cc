@@ -216,6 +216,7 @@ bool Gang::run(const Entry* e, const Launch& l) {
 		ready.clear();
 		parked.clear();
 		bulk.clear();
+		arrivals.clear();
 		stores.clear();
 		cluster_arrived = cluster_phase = 0;
 		live = 0;

@@ -21,6 +21,7 @@ void Gang::exit() {
 	if (w->arrived != 0 && w->arrived == w->live) w->release(this, nullptr);
 	Block* b = f->block;
 	b->live--;
+	if (b->live == 0) finish_block(b);
 	if (b->all.arrived != 0 && b->all.arrived == b->live) b->all.release(this, nullptr);
 }
 

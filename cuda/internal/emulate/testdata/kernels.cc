@@ -228,6 +228,21 @@ void handed(const Args& a) {
 	cluster_sync();
 }
 
+// Blocks of a cluster arrive at a barrier of the one with the next rank, which waits for it or, if
+// it is wrong, for the cluster alone.
+void visits(const Args& a) {
+	Mbarrier* b = dynamic_shared<Mbarrier>();
+	if (threadIdx.x == 0) {
+		mbarrier_init(b, 1);
+		mbarrier_ready();
+	}
+	cluster_sync();
+	if (threadIdx.x == 0) mbarrier_arrive_remote(cluster_address(b, (cluster_rank() + 1) % cluster_size()));
+	cluster_reach();
+	cluster_wait();
+	if (!a.wrong) mbarrier_wait(b, 0);
+}
+
 // All blocks of a cooperative grid wait for each other, in turns of a word.
 void everyone(const Args& a) {
 	uint32_t* word = reinterpret_cast<uint32_t*>(a.y);
@@ -261,4 +276,5 @@ ENTRY(tile_registers, (tile<64, false, true>), 256, 0)
 ENTRY(registers, registers, 384, 0)
 ENTRY(ranks, ranks, 64, 4)
 ENTRY(handed, handed, 32, 4)
+ENTRY(visits, visits, 32, 4)
 ENTRY(everyone, everyone, 64, 0)
