@@ -6,7 +6,8 @@
 // It finds what a GPU may hide: missing barriers, because the order of threads is drawn at
 // random; reads and writes outside of memory, where a page that cannot be accessed lies
 // behind it; shared memory that is used before it is written, which holds NaN; copies and
-// bulk copies that are used before they are waited for; vectors that are not aligned.
+// bulk copies that are used before they are waited for; blocks of a cluster that end while
+// something is on its way to them; vectors that are not aligned.
 package emulate
 
 import (

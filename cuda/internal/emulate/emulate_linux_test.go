@@ -305,7 +305,7 @@ func TestClusters(t *testing.T) {
 		}
 	}
 	a.wrong = 1
-	require.ErrorContains(t, launch(lib, "ranks", a, 8, 64, 128), "the block ends while a copy of another is on its way")
+	require.ErrorContains(t, launch(lib, "ranks", a, 8, 64, 128), "the block ends while a copy is on its way to byte ")
 	require.True(t, math.IsNaN(float64(y[0])), "what was not waited for is not there")
 }
 
@@ -313,7 +313,15 @@ func TestClusters(t *testing.T) {
 func TestArrivalsAtBlocks(t *testing.T) {
 	lib := library(t)
 	require.NoError(t, launch(lib, "visits", args{}, 8, 32, 64))
-	require.ErrorContains(t, launch(lib, "visits", args{wrong: 1}, 8, 32, 64), "the block ends while arrivals of others may be on their way to the barrier at byte 0")
+	require.ErrorContains(t, launch(lib, "visits", args{wrong: 1}, 8, 32, 64), "the block ends while arrivals may be on their way to the barrier at byte 0")
+}
+
+func TestBlocksThatHaveEnded(t *testing.T) {
+	lib := library(t)
+	y := floats(t, 1)
+	for n := range uint32(4) {
+		require.ErrorContains(t, launch(lib, "late", args{y: unsafe.Pointer(&y[0]), n: n}, 4, 32, 256), "block 0 of the cluster has ended", "way %d", n)
+	}
 }
 
 func TestCopiesWithinClusters(t *testing.T) {
@@ -328,7 +336,7 @@ func TestCopiesWithinClusters(t *testing.T) {
 		}
 	}
 	a.n = 1
-	require.ErrorContains(t, launch(lib, "handed", a, 8, 32, 512), "the block ends while a copy of ")
+	require.ErrorContains(t, launch(lib, "handed", a, 8, 32, 512), "the block ends while a copy ")
 	require.True(t, math.IsNaN(float64(y[0])), "what was not waited for is not there")
 	a.n, a.wrong = 0, 1
 	require.ErrorContains(t, launch(lib, "handed", a, 8, 32, 512), "want multiples of 16")

@@ -68,11 +68,17 @@ uint32_t box_bytes(const Map& m) {
 	return n;
 }
 
+// present returns a block of the cluster, which must not have ended.
+Block& present(Gang* g, uint32_t rank) {
+	if (g->blocks[rank].live == 0) fail("block %u of the cluster has ended", rank);
+	return g->blocks[rank];
+}
+
 Block& block_of(uint32_t address) {
 	Block* b = self()->block;
 	const uint32_t rank = address >> RankShift;
 	if (rank >= b->gang->blocks.size()) fail("block %u of a cluster of %zu", rank, b->gang->blocks.size());
-	return b->gang->blocks[rank];
+	return present(b->gang, rank);
 }
 
 void settle(Gang* g, Mbarrier* b) {
@@ -108,7 +114,7 @@ bool holds(const Block* b, const void* p) { return p >= b->shared && p < b->shar
 
 // saw notes that the block has waited for a phase of one of its barriers.
 void saw(Gang* g, const Mbarrier* b, uint32_t phase) {
-	if (g->arrivals.empty() || !holds(self()->block, b)) return;
+	shared_offset(b);  // of this block: nobody can wait for another's
 	for (Arrival& a : g->arrivals) {
 		if (a.barrier != b || a.phase != phase) continue;
 		a = g->arrivals.back();
@@ -148,7 +154,7 @@ void mbarrier_arrive_remote(uint32_t address) {
 	Mbarrier* b = static_cast<Mbarrier*>(shared_pointer(address));
 	const uint32_t phase = b->phase;
 	const bool known = std::any_of(g->arrivals.begin(), g->arrivals.end(), [&](const Arrival& a) { return a.barrier == b && a.phase == phase; });
-	if (!known && !holds(self()->block, b)) g->arrivals.push_back({b, phase});
+	if (!known) g->arrivals.push_back({b, phase});
 	mbarrier_arrive(b, 0);
 }
 
@@ -179,9 +185,9 @@ void bulk_load(void* to, const kernels::TensorMap* map, Mbarrier* b, uint32_t ma
 	for (uint32_t r = 0; r < g->blocks.size(); r++) {
 		if (!(mask >> r & 1)) continue;
 		Bulk c = {};
-		c.sender = self()->block;
-		c.to = g->blocks[r].shared + shared_offset(to);
-		c.barrier = reinterpret_cast<Mbarrier*>(g->blocks[r].shared + shared_offset(b));
+		char* const shared = present(g, r).shared;
+		c.to = shared + shared_offset(to);
+		c.barrier = reinterpret_cast<Mbarrier*>(shared + shared_offset(b));
 		c.map = m;
 		c.rank = rank;
 		memcpy(c.at, at, sizeof c.at);
@@ -193,7 +199,6 @@ void bulk_load(void* to, const kernels::TensorMap* map, Mbarrier* b, uint32_t ma
 void bulk_copy(void* to, const void* from, uint32_t bytes, Mbarrier* b) {
 	if ((bytes | reinterpret_cast<uintptr_t>(from) | shared_offset(to)) % 16 != 0) fail("a bulk copy of %u bytes from %p, want multiples of 16", bytes, from);
 	Bulk c = {};
-	c.sender = self()->block;
 	c.to = to;
 	c.barrier = b;
 	c.from = from;
@@ -204,7 +209,6 @@ void bulk_copy(void* to, const void* from, uint32_t bytes, Mbarrier* b) {
 void bulk_copy_remote(uint32_t at, const void* from, uint32_t bytes, uint32_t b) {
 	if ((bytes | shared_offset(from) | at) % 16 != 0) fail("a bulk copy of %u bytes from byte %u, want multiples of 16", bytes, shared_offset(from));
 	Bulk c = {};
-	c.sender = self()->block;
 	c.to = shared_pointer(at);
 	c.barrier = static_cast<Mbarrier*>(shared_pointer(b));
 	c.from = from;
@@ -214,7 +218,6 @@ void bulk_copy_remote(uint32_t at, const void* from, uint32_t bytes, uint32_t b)
 
 void store_async(uint32_t at, uint32_t v, uint32_t b) {
 	Bulk c = {};
-	c.sender = self()->block;
 	c.to = shared_pointer(at);
 	c.barrier = static_cast<Mbarrier*>(shared_pointer(b));
 	c.value = v;
@@ -260,10 +263,10 @@ void Gang::finish_stores(const Fiber* f) {
 // does not say that it has arrived, if nobody waited for it.
 void Gang::finish_block(const Block* b) {
 	for (const Arrival& a : arrivals) {
-		if (holds(b, a.barrier)) fail("the block ends while arrivals of others may be on their way to the barrier at byte %u", shared_offset(a.barrier));
+		if (holds(b, a.barrier)) fail("the block ends while arrivals may be on their way to the barrier at byte %u", shared_offset(a.barrier));
 	}
 	for (const Bulk& c : bulk) {
-		if (holds(b, c.to) && c.sender != b) fail("the block ends while a copy of another is on its way to byte %u", shared_offset(c.to));
+		if (holds(b, c.to)) fail("the block ends while a copy is on its way to byte %u", shared_offset(c.to));
 		if (holds(b, c.from) && !holds(b, c.to)) fail("the block ends while a copy of byte %u is on its way to another", shared_offset(c.from));
 	}
 }

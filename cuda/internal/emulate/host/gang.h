@@ -62,7 +62,6 @@ void meet_warpgroup(void (*combine)(WarpGroup*), void* data, const char* what);
 
 // A Bulk copy is done when its barrier is waited for. A box of a tensor, bytes, or a word.
 struct Bulk {
-	const Block* sender;
 	void* to;
 	Mbarrier* barrier;
 	const void *map, *from;
@@ -70,7 +69,7 @@ struct Bulk {
 	uint32_t value, bytes;
 };
 
-// An Arrival is one at a barrier of another block, in a phase of it.
+// An Arrival is one at a barrier by its address in the cluster, in a phase of it.
 struct Arrival {
 	const Mbarrier* barrier;
 	uint32_t phase;

@@ -243,6 +243,25 @@ void visits(const Args& a) {
 	if (!a.wrong) mbarrier_wait(b, 0);
 }
 
+// The first block of a cluster has ended when the last reaches into it: by an arrival, a store, one
+// that counts, or a read.
+void late(const Args& a) {
+	float* s = dynamic_shared<float>();
+	Mbarrier* b = reinterpret_cast<Mbarrier*>(s + 16);
+	if (threadIdx.x == 0) {
+		mbarrier_init(b, 2);
+		mbarrier_ready();
+	}
+	cluster_sync();
+	if (cluster_rank() + 1 < cluster_size()) return;
+	for (int i = 0; i < 1000; i++) __syncthreads();
+	if (threadIdx.x != 0) return;
+	if (a.n == 0) mbarrier_arrive_remote(cluster_address(b, 0));
+	else if (a.n == 1) store_remote(cluster_address(s, 0), 1.0f);
+	else if (a.n == 2) store_async(cluster_address(s, 0), 1.0f, cluster_address(b, 0));
+	else a.y[0] = load_remote(cluster_address(s, 0));
+}
+
 // All blocks of a cooperative grid wait for each other, in turns of a word.
 void everyone(const Args& a) {
 	uint32_t* word = reinterpret_cast<uint32_t*>(a.y);
@@ -277,4 +296,5 @@ ENTRY(registers, registers, 384, 0)
 ENTRY(ranks, ranks, 64, 4)
 ENTRY(handed, handed, 32, 4)
 ENTRY(visits, visits, 32, 4)
+ENTRY(late, late, 32, 4)
 ENTRY(everyone, everyone, 64, 0)
