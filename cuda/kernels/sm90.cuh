@@ -18,11 +18,12 @@
 // swizzled), coordinates are in elements, innermost first; what lies outside of the tensor
 // is zero.
 //
-//   bulk_load(dst, map, b, x, y, …)           a box of a tensor of 2 to 5 dimensions
-//   bulk_load_cluster(dst, map, b, mask, x, y, …)  the same into all blocks of the mask, and
-//                                             to the barrier of each
-//   bulk_load(…, policy, x, y)                the second cache keeps what was read as the policy
-//                                             says; policy_evict_first(): nobody else needs it
+//   bulk_load(dst, map, b, x, y, z, …)        a box of a tensor of 3 to 5 dimensions
+//   bulk_load(dst, map, b, policy, x, y)      of 2, which the second cache keeps as the policy
+//                                             says; policy_evict_first(): goes first, where room
+//                                             is needed
+//   bulk_load_cluster(dst, map, b, mask, policy, x, y)  the same into all blocks of the mask,
+//                                             and to the barrier of each
 //   bulk_copy(dst, src, bytes, b)             contiguous bytes, multiples of 16
 //   bulk_store(map, src, x, y, …)             from shared memory to a tensor
 //   bulk_commit(), bulk_wait<N>()             groups of stores: until all but N have read
@@ -32,7 +33,8 @@
 //
 // Clusters. cluster_rank() and cluster_size(); cluster_sync(), or cluster_arrive() and
 // cluster_wait(), are barriers of all threads. cluster_reach() arrives without ordering
-// memory, which would wait for what was written to the device. cluster_address(p, rank) says where p, in
+// memory, which would wait for what was written to the device; nor has what was sent to other
+// blocks arrived then, which must have before these end. cluster_address(p, rank) says where p, in
 // this block's shared memory, is in another's, for
 //
 //   store_remote(at, v)              a float or a word, before a cluster barrier
@@ -101,12 +103,6 @@ __device__ inline void mbarrier_wait_cluster(Mbarrier* b, uint32_t parity) {
 	}
 }
 
-__device__ inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, int x, int y) {
-	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
-	                 shared_address(dst)),
-	             "l"(map), "r"(shared_address(b)), "r"(x), "r"(y)
-	             : "memory");
-}
 __device__ inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, int x, int y, int z) {
 	asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(
 	                 shared_address(dst)),
@@ -125,20 +121,6 @@ __device__ inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, i
 	    "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], "
 	    "[%2];" ::"r"(shared_address(dst)),
 	    "l"(map), "r"(shared_address(b)), "r"(x), "r"(y), "r"(z), "r"(u), "r"(v)
-	    : "memory");
-}
-__device__ inline void bulk_load_cluster(void* dst, const TensorMap* map, Mbarrier* b, uint16_t mask, int x, int y) {
-	asm volatile(
-	    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-	    "[%1, {%4, %5}], [%2], %3;" ::"r"(shared_address(dst)),
-	    "l"(map), "r"(shared_address(b)), "h"(mask), "r"(x), "r"(y)
-	    : "memory");
-}
-__device__ inline void bulk_load_cluster(void* dst, const TensorMap* map, Mbarrier* b, uint16_t mask, int x, int y, int z) {
-	asm volatile(
-	    "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-	    "[%1, {%4, %5, %6}], [%2], %3;" ::"r"(shared_address(dst)),
-	    "l"(map), "r"(shared_address(b)), "h"(mask), "r"(x), "r"(y), "r"(z)
 	    : "memory");
 }
 // A CachePolicy is opaque; it is made as the kernel runs.

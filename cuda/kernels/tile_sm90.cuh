@@ -77,8 +77,8 @@ struct Wide {
 		return {item, item < a.Rows / a.ItemRows ? (number - item * each) * Rows : a.ItemRows, in / high * TileColumns};
 	}
 
-	// left and right ask for the copies of a stage's operands. Weights are not needed again before
-	// those of all other layers were, and make room for what the next kernels read.
+	// left and right ask for the copies of a stage's operands. After the product weights are not
+	// needed again before those of all other layers were, and make room for what the next kernels read.
 	__device__ void left(const WideTile& w, uint32_t stage, uint32_t k, const WidePlace& p) {
 		half* to = stages + stage * Stage;
 		bulk_load(to, &w.A, &full[stage], k, p.row, p.item);

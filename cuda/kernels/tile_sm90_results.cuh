@@ -7,15 +7,6 @@
 
 namespace tile {
 
-// gelu_near is gelu, off by 2.6e-5 at most, where halves of results from 0.1 on are off by as much:
-// v·Phi(v) as v/(1 + e^(−2u)), with u = artanh(2·Phi(v) − 1), of which u/v is a polynomial of v² to
-// that; beyond the clamps Phi is 0 or 1.
-__device__ inline float gelu_near(float v) {
-	const float q = fminf(v * v, 50.0f);
-	const float z = v * fmaf(fmaf(1.0144817e-3f, q, -0.10677673f), q, -2.3011205f);  // −2u/ln 2
-	return (v < -10.0f ? -10.0f : v) * reciprocal_flush(1.0f + exp2_flush(z));
-}
-
 // A WidePlace is where a wide tile lies.
 struct WidePlace {
 	uint32_t item, row, column;  // row within the item; beyond its end if there is nothing
