@@ -16,7 +16,7 @@ import (
 func TestWideTurns(t *testing.T) {
 	library(t, 90)
 	const rows, n = 3*128 + 10, 330
-	ways := []string{"wide 128x128", "wide 128x240", "wide 128x240, clusters of 2", "wide 128x256, clusters of 4"}
+	ways := []string{"wide 128x128", "wide 128x240", "wide 128x240, clusters of 2", "wide 128x256", "wide 128x256, clusters of 4"}
 	for _, k := range []int{180, 250, 300, 500} {
 		c := cases.Case{
 			Name: fmt.Sprintf("depth %d", k), Op: pass.Gemm{Rows: rows},

@@ -179,7 +179,7 @@ struct WideResults {
 	__device__ static void activate(const Epilogue& e, float (&v)[Sums]) {
 		if (e.Kind == KindGELU) {
 #pragma unroll
-			for (int j = 0; j < Sums; j++) v[j] = Near ? gelu_near(v[j]) : gelu(v[j]);
+			for (int j = 0; j < Sums; j++) v[j] = gelu(v[j]);
 		} else if (e.Kind == KindSiLU) {
 #pragma unroll
 			for (int j = 0; j < Sums; j++) v[j] = Near ? silu_near(v[j]) : silu(v[j]);

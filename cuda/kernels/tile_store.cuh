@@ -190,15 +190,6 @@ __device__ inline void store_usual(const Tile& a, const Row& r, const Quad& q, f
 // keep one value waiting for the other.
 __device__ inline float silu_near(float v) { return (v < -87.0f ? -87.0f : v) * reciprocal_flush(1.0f + exp2_flush(v * -1.44269504088896340736f)); }
 
-// gelu_near is gelu, off by 2.6e-5 at most, where halves of results from 0.1 on are off by as much:
-// v·Phi(v) as v/(1 + e^(−2u)), with u = artanh(2·Phi(v) − 1), of which u/v is a polynomial of v² to
-// that; beyond the clamps Phi is 0 or 1.
-__device__ inline float gelu_near(float v) {
-	const float q = fminf(v * v, 50.0f);
-	const float z = v * fmaf(fmaf(1.0144817e-3f, q, -0.10677673f), q, -2.3011205f);  // −2u/ln 2
-	return (v < -10.0f ? -10.0f : v) * reciprocal_flush(1.0f + exp2_flush(z));
-}
-
 // store_usual_rows is store_rows for those. What rows need is fetched by a lane for each, so
 // that nothing waits for memory row by row.
 template <bool Half, uint32_t Step, class RowOf, class SumsOf, class Epilogue>
@@ -226,7 +217,7 @@ __device__ inline void store_usual_rows(const Tile& a, const Quad& q, uint32_t f
 	if (a.Epilogue.Kind == KindGELU) {
 		store_usual_rows<Half, Step>(a, q, first, end, row, sums, [](float (&v)[4]) {
 #pragma unroll
-			for (int i = 0; i < 4; i++) v[i] = Half ? gelu_near(v[i]) : gelu(v[i]);
+			for (int i = 0; i < 4; i++) v[i] = gelu(v[i]);
 		});
 	} else if (Half && a.Epilogue.Kind == KindSiLU) {
 		store_usual_rows<Half, Step>(a, q, first, end, row, sums, [](float (&v)[4]) {

@@ -54,15 +54,11 @@ template <typename... At>
 inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, int x, At... rest) {
 	emulate::bulk_load(dst, map, b, 1u << emulate::cluster_rank(), 1 + sizeof...(rest), {x, int(rest)...});
 }
-template <typename... At>
-inline void bulk_load_cluster(void* dst, const TensorMap* map, Mbarrier* b, uint16_t mask, int x, At... rest) {
-	emulate::bulk_load(dst, map, b, mask, 1 + sizeof...(rest), {x, int(rest)...});
-}
 struct CachePolicy {};
 inline CachePolicy policy_evict_first() { return {}; }
 inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, CachePolicy, int x, int y) { bulk_load(dst, map, b, x, y); }
 inline void bulk_load_cluster(void* dst, const TensorMap* map, Mbarrier* b, uint16_t mask, CachePolicy, int x, int y) {
-	bulk_load_cluster(dst, map, b, mask, x, y);
+	emulate::bulk_load(dst, map, b, mask, 2, {x, y});
 }
 inline void bulk_copy(void* dst, const void* src, uint32_t bytes, Mbarrier* b) { emulate::bulk_copy(dst, src, bytes, b); }
 template <typename... At>
