@@ -131,6 +131,7 @@ func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
 		return err
 	}
 	dual, duals := m.dual()
+	last := len(c.future(pass.Arg{View: m.a, Batch: m.batch, Rows: m.rows, Cols: m.p.shape.K}).products) == 0
 	// Items whose rows follow each other are one item: tiles have no rows of two.
 	items, rows := m.batch, m.rows
 	if m.halves != nil || m.c.BatchStride == m.rows*m.c.RowStride {
@@ -141,7 +142,7 @@ func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
 		a: m.left, items: items, lines: 1, width: rows, step: m.left.stride,
 		w: w, columns: m.columns, segments: 1, depth: m.left.stride,
 		bias: m.bias(), dual: dual, duals: duals, shift: m.p.shape.N,
-		out: m.out, epilogue: m.epilogue, halves: m.halves, note: m.note(),
+		out: m.out, epilogue: m.epilogue, halves: m.halves, note: m.note(), last: last,
 	}, cost)
 }
 

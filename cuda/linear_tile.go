@@ -21,6 +21,7 @@ type product struct {
 	whole               int  // rows of a whole item, if it may come in parts, which have the same bits; 0: no matter
 	line, step, segment int  // elements of a from a line of rows, a row, a segment to the next
 	plain               bool // no tensor map describes a
+	last                bool // nothing after it reads a
 
 	w               halves
 	columns         pass.Span // rows of w
@@ -179,7 +180,7 @@ func (p *product) args(k *call) kernels.Tile {
 		AItem: int64(p.a.rows) * int64(p.a.stride), ALine: int64(p.line), AStep: int64(p.step), ASegment: int64(p.segment),
 		BRow: int64(p.w.stride), BSegment: int64(p.w.segment),
 		Rows: uint32(p.rows()), Columns: uint32(p.columns.Len()), ItemRows: uint32(p.lines * p.width), Width: uint32(p.width),
-		ScaleRows: 1, Segments: uint32(p.segments), Depth: uint32(p.depth),
+		ScaleRows: 1, Segments: uint32(p.segments), Depth: uint32(p.depth), Last: flag(p.last),
 	}
 	if p.a.shared {
 		a.ScaleRows = a.ItemRows

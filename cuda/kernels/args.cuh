@@ -729,7 +729,7 @@ struct Tile {
 	float Reach;
 	float Lift;
 	float Most;
-	uint32_t filler38;
+	uint32_t Last;
 };
 static_assert(sizeof(Tile) == 288, "as in Go");
 static_assert(offsetof(Tile, A) == 0, "as in Go");
@@ -770,7 +770,7 @@ static_assert(offsetof(Tile, Epilogue) == 264, "as in Go");
 static_assert(offsetof(Tile, Reach) == 272, "as in Go");
 static_assert(offsetof(Tile, Lift) == 276, "as in Go");
 static_assert(offsetof(Tile, Most) == 280, "as in Go");
-static_assert(offsetof(Tile, filler38) == 284, "as in Go");
+static_assert(offsetof(Tile, Last) == 284, "as in Go");
 
 struct Prepare {
 	kernels::View X;

@@ -108,6 +108,9 @@ __device__ void cluster(const LSTM& a) {
 		mbarrier_init(ready, 1);
 		mbarrier_init(ready + 1, 1);
 		mbarrier_ready();
+	}
+	__syncthreads();  // one thread does both, but racecheck sees the warp begin the barriers
+	if (threadIdx.x == 0) {
 		mbarrier_expect(ready, Bytes);
 		mbarrier_expect(ready + 1, Bytes);
 	}

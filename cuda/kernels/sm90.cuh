@@ -19,9 +19,9 @@
 // is zero.
 //
 //   bulk_load(dst, map, b, x, y, z, …)        a box of a tensor of 3 to 5 dimensions
-//   bulk_load(dst, map, b, policy, x, y)      of 2, which the second cache keeps as the policy
-//                                             says; policy_evict_first(): goes first, where room
-//                                             is needed
+//   bulk_load(dst, map, b, policy, x, y, …)   of 2 or 3, which the second cache keeps as the
+//                                             policy says; policy_evict_first(): goes first,
+//                                             where room is needed
 //   bulk_load_cluster(dst, map, b, mask, policy, x, y)  the same into all blocks of the mask,
 //                                             and to the barrier of each
 //   bulk_copy(dst, src, bytes, b)             contiguous bytes, multiples of 16
@@ -137,6 +137,13 @@ __device__ inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, C
 	    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(
 	        shared_address(dst)),
 	    "l"(map), "r"(shared_address(b)), "r"(x), "r"(y), "l"(p.bits)
+	    : "memory");
+}
+__device__ inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, CachePolicy p, int x, int y, int z) {
+	asm volatile(
+	    "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4, %5}], [%2], "
+	    "%6;" ::"r"(shared_address(dst)),
+	    "l"(map), "r"(shared_address(b)), "r"(x), "r"(y), "r"(z), "l"(p.bits)
 	    : "memory");
 }
 __device__ inline void bulk_load_cluster(void* dst, const TensorMap* map, Mbarrier* b, uint16_t mask, CachePolicy p, int x, int y) {

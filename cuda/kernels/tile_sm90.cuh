@@ -78,11 +78,18 @@ struct Wide {
 	}
 
 	// left and right ask for the copies of a stage's operands. After the product weights are not
-	// needed again before those of all other layers were, and make room for what the next kernels read.
-	__device__ void left(const WideTile& w, uint32_t stage, uint32_t k, const WidePlace& p) {
+	// needed again before those of all other layers were, nor is a left operand that nothing else
+	// reads, and both make room for what the next kernels read.
+	__device__ void left(const WideTile& w, uint32_t stage, uint32_t k, const WidePlace& p, CachePolicy once) {
 		half* to = stages + stage * Stage;
-		bulk_load(to, &w.A, &full[stage], k, p.row, p.item);
-		if (Products >= 2) bulk_load(to + SizeA, &w.ALow, &full[stage], k, p.row, p.item);
+		Mbarrier* const b = &full[stage];
+		if (w.Tile.Last) {  // a policy costs those a hundredth that are read again
+			bulk_load(to, &w.A, b, once, k, p.row, p.item);
+			if (Products >= 2) bulk_load(to + SizeA, &w.ALow, b, once, k, p.row, p.item);
+		} else {
+			bulk_load(to, &w.A, b, k, p.row, p.item);
+			if (Products >= 2) bulk_load(to + SizeA, &w.ALow, b, k, p.row, p.item);
+		}
 	}
 	__device__ void right(const WideTile& w, uint32_t stage, uint32_t k, const WidePlace& p, CachePolicy once) {
 		const uint32_t rank = Blocks > 1 ? cluster_rank() : 0;
@@ -128,7 +135,7 @@ struct Wide {
 					mbarrier_expect(&full[slot.index], Stage * 2);
 					right(w, slot.index, k, p, once);
 				}
-				left(w, slot.index, k, p);
+				left(w, slot.index, k, p, once);
 			}
 		}
 		if constexpr (Blocks > 1) {

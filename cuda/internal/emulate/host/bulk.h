@@ -56,7 +56,10 @@ inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, int x, At...
 }
 struct CachePolicy {};
 inline CachePolicy policy_evict_first() { return {}; }
-inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, CachePolicy, int x, int y) { bulk_load(dst, map, b, x, y); }
+template <typename... At>
+inline void bulk_load(void* dst, const TensorMap* map, Mbarrier* b, CachePolicy, int x, At... rest) {
+	bulk_load(dst, map, b, x, rest...);
+}
 inline void bulk_load_cluster(void* dst, const TensorMap* map, Mbarrier* b, uint16_t mask, CachePolicy, int x, int y) {
 	emulate::bulk_load(dst, map, b, mask, 2, {x, y});
 }
