@@ -67,6 +67,13 @@ func (c *compiler) choose(boundary, rule string, names ...string) (name, evidenc
 	return name, evidence
 }
 
+// takes reports whether a way is forced wherever there is one of that name.
+func (h *chooser) takes(way string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.forced[""] == way
+}
+
 // force sets a way at a boundary, or unsets it.
 func (h *chooser) force(boundary, way string) {
 	h.mu.Lock()

@@ -334,6 +334,9 @@ func (s *store) ranges(t []touch) []touch {
 func (c *compiler) compile() error {
 	c.used = make([]bool, len(c.plan.Temps))
 	c.launches = make([]launch, 0, len(c.plan.Steps)+len(c.plan.Steps)/4+4)
+	if err := c.measure(); err != nil {
+		return err
+	}
 	for i, step := range c.plan.Steps {
 		if err := context.Cause(c.ctx); err != nil {
 			return err

@@ -23,6 +23,9 @@ func (c *compiler) conv1d(op pass.Conv1D, cost pass.Cost) error {
 	if err := c.checkConv1D(op, p); err != nil {
 		return err
 	}
+	if err := p.measure(c.ctx); err != nil {
+		return err
+	}
 	l := layWindows(p.in, p.taps, op.Stride)
 	switch d := c.decideConv1D(op, p, l); {
 	case d.way == "direct":
@@ -61,8 +64,11 @@ func (c *compiler) decideConv1D(op pass.Conv1D, p *convParam, l convLayout) conv
 		return was
 	}
 	rule, ways := convWays(op.Steps(op.In)*op.Pool, l.depth(), p.out)
-	if !c.tilesConv1D(op) {
+	if !c.tilesConv1D(op, p) {
 		ways = []string{"direct"}
+	}
+	if p.ranging {
+		rule = rangeNote
 	}
 	stretches := c.planStretches(op, p)
 	ways = stretchWays(ways, stretches, op, p)
@@ -86,11 +92,12 @@ func (c *compiler) decideConv1D(op pass.Conv1D, p *convParam, l convLayout) conv
 }
 
 // tilesConv1D reports whether a Conv1D can go to tensor cores. Only the kernels in FP32
-// check numbers on the device that are too small to be mirrored, and pads have limits.
-func (c *compiler) tilesConv1D(op pass.Conv1D) bool {
+// take weights of any range, and check numbers on the device that are too small to be
+// mirrored; and pads have limits.
+func (c *compiler) tilesConv1D(op pass.Conv1D, p *convParam) bool {
 	const most = 1 << 30
 	mirrored := op.Padding == pass.PadReflect && max(op.PadLeft, op.PadRight) > 0
-	return op.PadLeft+op.PadRight < most && !(mirrored && !op.Lengths.View().IsZero())
+	return !p.ranging && op.PadLeft+op.PadRight < most && !(mirrored && !op.Lengths.View().IsZero())
 }
 
 // checkConv1D refuses what kernels cannot count.

@@ -31,6 +31,12 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 	if p.in == 1 && p.taps == 9 {
 		return c.conv2dDirect(op, p, width, "all stores", cost)
 	}
+	if err := p.measure(c.ctx); err != nil {
+		return err
+	}
+	if p.ranging {
+		return c.conv2dDirect(op, p, width, rangeNote, cost)
+	}
 	l := stepLayout(p.in, p.taps)
 	rule, ways := convWays(height*width, l.depth(), p.out)
 	images := imageWays(c.imageShapes(op, p), imageTiles(op), p.out)

@@ -31,8 +31,10 @@ type convParam struct {
 	direct        *memory
 	bias          *memory // nil: none
 
-	mu    sync.Mutex
-	forms map[convLayout]*matrix
+	mu       sync.Mutex
+	measured bool
+	ranging  bool // for kernels in FP32 alone; see matrix.measure
+	forms    map[convLayout]*matrix
 }
 
 // Free implements backend.Memory.
@@ -94,6 +96,23 @@ func (p *convParam) load(ctx context.Context, t pass.Tensor, bias []float32) (er
 			Type: uint32(p.typ), Out: uint32(p.out), In: uint32(p.in), Taps: uint32(p.taps),
 		}, grid{rows, 1, 1}, 0, pass.Cost{})
 	})
+}
+
+// measure finds out whether the range of the weights of channels is too wide for operands of
+// F16.
+func (p *convParam) measure(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.measured || p.in == 1 {
+		return nil
+	}
+	m := matrix{d: p.d, label: p.name, typ: pass.F32, rows: p.depth(), cols: p.out, stride: p.stride, values: p.direct}
+	lengths, err := m.lengths(ctx)
+	if err != nil {
+		return err
+	}
+	p.ranging, p.measured = ranging(largest(lengths, p.in)) || p.d.choices.takes(asLoaded), true
+	return nil
 }
 
 // readTensor reads bytes of a tensor's data.

@@ -174,6 +174,11 @@ func (d *device) until(limit time.Duration, done func() (bool, error)) error {
 // immediately runs the launches that f makes, in order, and waits for them. They belong to
 // no recording: they touch params and scratch of their own.
 func (d *device) immediately(ctx context.Context, f func(c *compiler) error) error {
+	return d.following(ctx, f, func() error { return d.settle(d.loads, d.watchdog) })
+}
+
+// following is immediately with a wait of the caller's, as for a copy that comes behind.
+func (d *device) following(ctx context.Context, f func(c *compiler) error, wait func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := context.Cause(ctx); err != nil {
@@ -197,8 +202,8 @@ func (d *device) immediately(ctx context.Context, f func(c *compiler) error) err
 		}
 		return nil
 	})
-	if wait := d.settle(d.loads, d.watchdog); err == nil {
-		err = wait
+	if late := wait(); err == nil {
+		err = late
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func TestEveryKernel(t *testing.T) {
 			e.dev = emulated(t, tier.gpu, Config{Logger: e.seen.logger()})
 			defer e.dev.Close()
 			require.Contains(t, e.dev.Info().Variants[0].Reason, tier.name)
-			for _, c := range uncommon() {
+			for _, c := range slices.Concat(uncommon(), ofWideRange()) {
 				e.try(t, c)
 			}
 			proveHalves(t, e.dev)

@@ -52,7 +52,7 @@ func (c *compiler) gemm(op pass.Gemm, cost pass.Cost) error {
 	if op.Rows == 0 || op.Columns.Len() == 0 {
 		return nil
 	}
-	if op.Batch*op.Rows > fewRows {
+	if op.Batch*op.Rows > fewRows && !p.ranging {
 		readers := c.boundable(op)
 		var err error
 		if m.left, err = c.left(pass.Arg{View: op.A, Batch: op.Batch, Rows: op.Rows, Cols: p.shape.K}, len(readers) > 0); err != nil {
@@ -123,8 +123,11 @@ func (m *linearProduct) dual() (driver.Pointer, pass.Span) {
 
 // linear emits the launch of a product.
 func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
-	if m.batch*m.rows <= fewRows {
+	switch {
+	case m.batch*m.rows <= fewRows:
 		return c.few(m, cost)
+	case m.p.ranging:
+		return c.wideRange(m, cost)
 	}
 	w, err := m.p.halves(c.ctx, !c.fast)
 	if err != nil {
@@ -163,21 +166,26 @@ func (c *compiler) few(m linearProduct, cost pass.Cost) error {
 	}
 	way, why := c.choose(fmt.Sprintf("few rows %d×%d×%d %v", m.batch*m.rows, m.columns.Len(), at.shape.K, at.typ), rule, ways...)
 	columns := map[string]int{one: 1, four: 4}[way]
-	dual, duals := m.dual()
 	k := c.call(fmt.Sprintf("linear_few_%s_%dx%d", typeName(at.typ), rows, columns))
-	args := kernels.Few{
-		W: kernels.U32(at.at(m.columns.From)), BlockScales: kernels.F16(at.scalesAt(m.columns.From)),
-		Bias: kernels.F32(m.bias()), Dual: kernels.F32(dual),
-		A: k.read(m.a, m.batch, m.rows, at.shape.K), C: m.out(k),
-		Stride: int64(at.stride), Rows: uint32(m.batch * m.rows), ItemRows: uint32(m.rows),
-		Columns: uint32(m.columns.Len()), Depth: uint32(at.shape.K),
-		DualFrom: uint32(duals.From), DualTo: uint32(duals.To), DualShift: int32(at.shape.N),
-		Epilogue: epilogue(m.epilogue),
-	}
+	args := m.few(k)
 	shared := 4 * rows * min(at.stride, kernels.FewChunk/rows)
 	groups := ceilDiv(m.columns.Len(), 4*columns)
 	each := fewEach(groups, c.d.attributes.sms*max(k.l.entry.Resident, 1))
 	return run(k.because("%s: %s", way, why), args, grid{ceilDiv(groups, each), 1, 1}, shared, cost)
+}
+
+// few returns the parameters of a product by the weights as they were loaded.
+func (m *linearProduct) few(k *call) kernels.Few {
+	dual, duals := m.dual()
+	return kernels.Few{
+		W: kernels.U32(m.p.at(m.columns.From)), BlockScales: kernels.F16(m.p.scalesAt(m.columns.From)),
+		Bias: kernels.F32(m.bias()), Dual: kernels.F32(dual),
+		A: k.read(m.a, m.batch, m.rows, m.p.shape.K), C: m.out(k),
+		Stride: int64(m.p.stride), Rows: uint32(m.batch * m.rows), ItemRows: uint32(m.rows),
+		Columns: uint32(m.columns.Len()), Depth: uint32(m.p.shape.K),
+		DualFrom: uint32(duals.From), DualTo: uint32(duals.To), DualShift: int32(m.p.shape.N),
+		Epilogue: epilogue(m.epilogue),
+	}
 }
 
 // fewEach returns how many groups of columns a block takes: such that all blocks that run at

@@ -33,7 +33,7 @@ func gemmTimings() []gemmTiming {
 			fast = append(fast, tileChoice{wide: shape}.String())
 		}
 	}
-	exact := []string{"wide 128x128", "wide 128x128, clusters of 2", "128x128"}
+	exact := []string{"wide 128x128", "wide 128x128, clusters of 2", "128x128", asLoaded}
 	return []gemmTiming{
 		{4096, 4096, 4096, pass.F16, pass.Fast, fast},
 		{4096, 4096, 4096, pass.F32, pass.Exact, exact},

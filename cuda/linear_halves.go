@@ -66,7 +66,7 @@ func (c *compiler) future(a pass.Arg) (f future) {
 				continue
 			}
 			g, ok := step.Op.(pass.Gemm)
-			if !ok || u.Name != "A" || !whole || u.Batch*u.Rows <= fewRows || c.rowsKey(u) != key {
+			if !ok || u.Name != "A" || !whole || u.Batch*u.Rows <= fewRows || c.rowsKey(u) != key || c.plan.Param(g.W).(*linearParam).ranging {
 				f.others = true
 				continue
 			}

@@ -24,6 +24,8 @@ type matrix struct {
 	scales     *memory // of Q8_0: F16 [rows][stride/32]
 
 	mu       sync.Mutex
+	measured bool
+	ranging  bool // no product takes it as F16; see measure
 	narrowed *narrowed
 	longest  *float32 // length of the longest row as a vector; nil: not known yet
 }
@@ -191,23 +193,32 @@ func (m *matrix) reach(ctx context.Context) (float32, error) {
 	if m.longest != nil {
 		return *m.longest, nil
 	}
-	norms, err := m.d.alloc(m.label+" row lengths", 4*m.rows)
+	all, err := m.lengths(ctx)
 	if err != nil {
 		return 0, err
+	}
+	longest := slices.Max(all)
+	m.longest = &longest
+	return longest, nil
+}
+
+// lengths returns those of the rows as vectors. None is NaN.
+func (m *matrix) lengths(ctx context.Context) ([]float32, error) {
+	norms, err := m.d.alloc(m.label+" row lengths", 4*m.rows)
+	if err != nil {
+		return nil, err
 	}
 	defer norms.Free()
 	args := m.narrowing()
 	args.Norms = kernels.F32(norms.at)
 	if err := m.run(ctx, args); err != nil {
-		return 0, fmt.Errorf("row lengths of %s: %w", m.label, err)
+		return nil, fmt.Errorf("row lengths of %s: %w", m.label, err)
 	}
 	all := make([]float32, m.rows)
 	if err := m.d.fetch(ctx, float32Bytes(all), norms, 0); err != nil {
-		return 0, fmt.Errorf("row lengths of %s: %w", m.label, err)
+		return nil, fmt.Errorf("row lengths of %s: %w", m.label, err)
 	}
-	longest := slices.Max(all) // none is NaN
-	m.longest = &longest
-	return longest, nil
+	return all, nil
 }
 
 // typeName returns a type of weights as the names of kernels have it.

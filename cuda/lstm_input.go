@@ -37,8 +37,11 @@ func (r *recurrence) product(s stretch, in rowsIn, time, direction, directions i
 		FLOP:  2 * float64(rows) * float64(columns.Len()) * float64(in.cols),
 		Bytes: 4 * (float64(columns.Len())*float64(in.cols+rows) + float64(rows)*float64(in.cols)),
 	}
-	if rows <= fewRows {
-		return r.few(w, rows, s.steps, columns, at, out, cost)
+	if err := w.input.measure(c.ctx); err != nil {
+		return err
+	}
+	if rows <= fewRows || w.input.ranging {
+		return r.asLoaded(w, rows, s.steps, columns, at, out, cost)
 	}
 	left, err := c.prepare(rowsOf(at, r.op.Batch, s.steps, in.cols))
 	if err != nil {
@@ -56,20 +59,26 @@ func (r *recurrence) product(s stretch, in rowsIn, time, direction, directions i
 	}, cost)
 }
 
-// few emits a product of up to eight rows.
-func (r *recurrence) few(w *lstmLayer, rows, steps int, columns pass.Span, at, out func(k *call) kernels.View, cost pass.Cost) error {
+// asLoaded emits a product of up to eight rows, or by weights of a wide range.
+func (r *recurrence) asLoaded(w *lstmLayer, rows, steps int, columns pass.Span, at, out func(k *call) kernels.View, cost pass.Cost) error {
 	most := 1
 	for _, n := range []int{4, 8} {
 		if rows > most {
 			most = n
 		}
 	}
-	m := w.input
-	k := r.c.call(fmt.Sprintf("linear_few_%s_%dx1", typeName(m.typ), most))
+	m, name := w.input, fmt.Sprintf("linear_few_%s_%dx1", typeName(w.input.typ), most)
+	if rows > fewRows {
+		name = "linear_range_" + typeName(m.typ)
+	}
+	k := r.c.call(name)
 	args := kernels.Few{
 		W: kernels.U32(m.at(columns.From)), BlockScales: kernels.F16(m.scalesAt(columns.From)), Bias: kernels.F32(w.biasAt(columns.From)),
 		A: at(k), C: out(k),
 		Stride: int64(m.stride), Rows: uint32(rows), ItemRows: uint32(steps), Columns: uint32(columns.Len()), Depth: uint32(m.cols),
+	}
+	if rows > fewRows {
+		return r.c.runRange(k, args, cost)
 	}
 	return run(k, args, grid{ceilDiv(columns.Len(), 4), 1, 1}, 4*most*min(m.stride, kernels.FewChunk/most), cost)
 }

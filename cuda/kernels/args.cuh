@@ -872,6 +872,22 @@ static_assert(offsetof(Few, DualShift) == 112, "as in Go");
 static_assert(offsetof(Few, filler14) == 116, "as in Go");
 static_assert(offsetof(Few, Epilogue) == 120, "as in Go");
 
+struct Features {
+	uint32_t* Values;
+	half* BlockScales;
+	float* Peaks;
+	int64_t From;
+	uint32_t Rows;
+	uint32_t Parts;
+};
+static_assert(sizeof(Features) == 40, "as in Go");
+static_assert(offsetof(Features, Values) == 0, "as in Go");
+static_assert(offsetof(Features, BlockScales) == 8, "as in Go");
+static_assert(offsetof(Features, Peaks) == 16, "as in Go");
+static_assert(offsetof(Features, From) == 24, "as in Go");
+static_assert(offsetof(Features, Rows) == 32, "as in Go");
+static_assert(offsetof(Features, Parts) == 36, "as in Go");
+
 struct Divisor {
 	uint32_t By;
 	uint32_t Factor;

@@ -1,4 +1,7 @@
-// Gemm: products on tensor cores, what prepares their operands, and products with few rows.
+// Gemm: products on tensor cores, what prepares their operands, and products with few rows,
+// or by weights of a wide range.
+#include "linear_range.cuh"
+#include "linear_result.cuh"
 #include "linear_types.cuh"
 #include "tile.cuh"
 #include "tile_prepare.cuh"
@@ -67,13 +70,8 @@ template <int Rows, int Columns>
 __device__ inline void finish(const Few& a, const float (&sum)[Rows * Columns], uint32_t first) {
 	const float total = scatter(sum);
 	constexpr uint32_t Share = 32 / (Rows * Columns);
-	const uint32_t mine = lane_id() / Share, row = mine / Columns, column = first + mine % Columns;
-	if (lane_id() % Share != 0 || row >= a.Rows || column >= a.Columns) return;
-	const uint32_t item = row / a.ItemRows;
-	float* c = a.C.P + item * a.C.Batch + (row - item * a.ItemRows) * a.C.Row + column;
-	if (a.Dual != nullptr && column >= a.DualFrom && column < a.DualTo) c[a.DualShift] = total + a.Dual[column - a.DualFrom];
-	const float v = a.Bias != nullptr ? total + a.Bias[column] : total;
-	*c = apply(a.Epilogue, v, in_place(a.Epilogue) ? *c : 0.0f);
+	const uint32_t mine = lane_id() / Share;
+	if (lane_id() % Share == 0) put(a, mine / Columns, first + mine % Columns, total);
 }
 
 // few multiplies up to Rows rows by the matrix. A warp makes Columns columns at a time: its
