@@ -71,7 +71,7 @@ func BenchmarkResults(b *testing.B) {
 }
 
 func timeResults(b *testing.B, way string, halves bool, e pass.Epilogue) {
-	const rows, width, hidden, products = 1500, 1280, 5120, 100 // of a graph
+	const rows, width, hidden, products = 1500, 1280, 5120, 50 // of a graph; of more a run becomes two
 	ctx := context.Background()
 	cfg, err := Config{Ways: map[string]string{"": way}}.resolve()
 	require.NoError(b, err)
