@@ -23,8 +23,10 @@ func (c *compiler) conv1d(op pass.Conv1D, cost pass.Cost) error {
 	if err := c.checkConv1D(op, p); err != nil {
 		return err
 	}
-	if err := p.measure(c.ctx); err != nil {
-		return err
+	if c.tilesConv1D(op) {
+		if err := p.measure(c.ctx); err != nil {
+			return err
+		}
 	}
 	l := layWindows(p.in, p.taps, op.Stride)
 	switch d := c.decideConv1D(op, p, l); {
@@ -63,12 +65,15 @@ func (c *compiler) decideConv1D(op pass.Conv1D, p *convParam, l convLayout) conv
 	if was, ok := c.convs[asked]; ok {
 		return was
 	}
-	rule, ways := convWays(op.Steps(op.In)*op.Pool, l.depth(), p.out)
-	if !c.tilesConv1D(op, p) {
-		ways = []string{"direct"}
+	phase := func(tap int) int { return tap % op.Stride }
+	if c.tilesConv1D(op) && c.d.ranging(p.apart(min(op.Stride, p.taps), phase), c.fast) {
+		d := convDecision{way: "direct", direct: chooseDirect(op.Batch*op.Out.Len(), p.out)}
+		d.direct.why += "; " + rangeNote
+		return d
 	}
-	if p.ranging {
-		rule = rangeNote
+	rule, ways := convWays(op.Steps(op.In)*op.Pool, l.depth(), p.out)
+	if !c.tilesConv1D(op) {
+		ways = []string{"direct"}
 	}
 	stretches := c.planStretches(op, p)
 	ways = stretchWays(ways, stretches, op, p)
@@ -92,12 +97,11 @@ func (c *compiler) decideConv1D(op pass.Conv1D, p *convParam, l convLayout) conv
 }
 
 // tilesConv1D reports whether a Conv1D can go to tensor cores. Only the kernels in FP32
-// take weights of any range, and check numbers on the device that are too small to be
-// mirrored; and pads have limits.
-func (c *compiler) tilesConv1D(op pass.Conv1D, p *convParam) bool {
+// check numbers on the device that are too small to be mirrored, and pads have limits.
+func (c *compiler) tilesConv1D(op pass.Conv1D) bool {
 	const most = 1 << 30
 	mirrored := op.Padding == pass.PadReflect && max(op.PadLeft, op.PadRight) > 0
-	return !p.ranging && op.PadLeft+op.PadRight < most && !(mirrored && !op.Lengths.View().IsZero())
+	return op.PadLeft+op.PadRight < most && !(mirrored && !op.Lengths.View().IsZero())
 }
 
 // checkConv1D refuses what kernels cannot count.

@@ -34,7 +34,9 @@ func (c *compiler) conv2d(op pass.Conv2D, cost pass.Cost) error {
 	if err := p.measure(c.ctx); err != nil {
 		return err
 	}
-	if p.ranging {
+	size, phases := op.W.Shape().(pass.Conv2DShape).Size, op.Stride*op.Stride
+	phase := func(tap int) int { return tap/size%op.Stride*op.Stride + tap%size%op.Stride }
+	if c.d.ranging(p.apart(phases, phase), c.fast) {
 		return c.conv2dDirect(op, p, width, rangeNote, cost)
 	}
 	l := stepLayout(p.in, p.taps)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"unsafe"
 
@@ -31,10 +32,9 @@ type convParam struct {
 	direct        *memory
 	bias          *memory // nil: none
 
-	mu       sync.Mutex
-	measured bool
-	ranging  bool // for kernels in FP32 alone; see matrix.measure
-	forms    map[convLayout]*matrix
+	mu      sync.Mutex
+	lengths []float32 // of the rows of the matrix as vectors; nil: not measured
+	forms   map[convLayout]*matrix
 }
 
 // Free implements backend.Memory.
@@ -98,12 +98,12 @@ func (p *convParam) load(ctx context.Context, t pass.Tensor, bias []float32) (er
 	})
 }
 
-// measure finds out whether the range of the weights of channels is too wide for operands of
-// F16.
+// measure finds out how large the weights of each tap of each channel are, before a product
+// first takes them as F16.
 func (p *convParam) measure(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.measured || p.in == 1 {
+	if p.lengths != nil {
 		return nil
 	}
 	m := matrix{d: p.d, label: p.name, typ: pass.F32, rows: p.depth(), cols: p.out, stride: p.stride, values: p.direct}
@@ -111,8 +111,25 @@ func (p *convParam) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.ranging, p.measured = ranging(largest(lengths, p.in)) || p.d.choices.takes(asLoaded), true
+	for i, v := range lengths {
+		if v == math.MaxFloat32 { // not finite, or nearly so
+			lengths[i] = 0
+		}
+	}
+	p.lengths = lengths
+	p.d.tellRange(p.name, p.apart(1, func(int) int { return 0 }))
 	return nil
+}
+
+// apart returns how far the weights of inputs are apart: those of a channel and of the taps
+// that an input meets, which are numbered by phase where windows lie more than a step apart.
+func (p *convParam) apart(phases int, phase func(tap int) int) float32 {
+	features := make([]float32, phases*p.in)
+	for i, v := range p.lengths {
+		f := &features[phase(i/p.in)*p.in+i%p.in]
+		*f = max(*f, v)
+	}
+	return apart(features)
 }
 
 // readTensor reads bytes of a tensor's data.

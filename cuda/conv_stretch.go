@@ -35,7 +35,7 @@ func (c *compiler) planStretches(op pass.Conv1D, p *convParam) (plans []stretchP
 	if op.Epilogue.InPlace() || heavy && op.Pool > 1 { // what is heavy is applied to what has been stored
 		return nil
 	}
-	if op.Pool != 1 && op.Pool != 3 || op.Stride*p.in > most || p.depth() > most || !c.tilesConv1D(op, p) || !c.fast && p.typ != pass.F32 {
+	if op.Pool != 1 && op.Pool != 3 || op.Stride*p.in > most || p.depth() > most || !c.tilesConv1D(op) || !c.fast && p.typ != pass.F32 {
 		return nil
 	}
 	products := 3

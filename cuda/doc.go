@@ -15,10 +15,15 @@
 // In Exact math tensor cores multiply each operand in two halves, scaled by powers of two,
 // with sums of F32: errors are those of F32. What is less than a millionth of the largest
 // element of its row of activations, or of its output's weights, has fewer than 22 bits. In
-// Fast math operands of products are rounded to F16, scaled likewise. Weights that make up for
-// such activations, those of one input being 2^16 times as large as those of another, are
-// found when they are loaded and multiplied as they are: on tensor cores in three products of
-// TF32 parts; in F32 before 8.0, and in convolutions. Queries and keys are always scaled.
+// Fast math operands of products are rounded to F16, scaled likewise.
+//
+// Weights that make up for activations that differ so much are found before their first
+// product of more than eight rows: those of one of its inputs are more than 2^16 times as
+// large as those of another, in Fast 2^26 times, in one of the tensors that they were loaded
+// from. They are multiplied as they are, on tensor cores in three products of TF32 parts; in
+// F32 before 8.0, and in convolutions. That takes several times as long, and Dump and the log
+// tell. Queries, keys and values are always scaled. An infinity among operands may come out
+// as NaN, in either math.
 //
 // Blocks of a grid never wait for each other, but those of a cluster do, which the hardware
 // starts together: sessions can share a GPU, or a slice of one, without a limit on grids.

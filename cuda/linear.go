@@ -52,7 +52,7 @@ func (c *compiler) gemm(op pass.Gemm, cost pass.Cost) error {
 	if op.Rows == 0 || op.Columns.Len() == 0 {
 		return nil
 	}
-	if op.Batch*op.Rows > fewRows && !p.ranging {
+	if op.Batch*op.Rows > fewRows && !p.ranging(c.fast) {
 		readers := c.boundable(op)
 		var err error
 		if m.left, err = c.left(pass.Arg{View: op.A, Batch: op.Batch, Rows: op.Rows, Cols: p.shape.K}, len(readers) > 0); err != nil {
@@ -126,7 +126,7 @@ func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
 	switch {
 	case m.batch*m.rows <= fewRows:
 		return c.few(m, cost)
-	case m.p.ranging:
+	case m.p.ranging(c.fast):
 		return c.wideRange(m, cost)
 	}
 	w, err := m.p.halves(c.ctx, !c.fast)
@@ -134,7 +134,7 @@ func (c *compiler) linear(m linearProduct, cost pass.Cost) error {
 		return err
 	}
 	dual, duals := m.dual()
-	last := len(c.future(pass.Arg{View: m.a, Batch: m.batch, Rows: m.rows, Cols: m.p.shape.K}).products) == 0
+	last := !c.readAgain(pass.Arg{View: m.a, Batch: m.batch, Rows: m.rows, Cols: m.p.shape.K})
 	// Items whose rows follow each other are one item: tiles have no rows of two.
 	items, rows := m.batch, m.rows
 	if m.halves != nil || m.c.BatchStride == m.rows*m.c.RowStride {

@@ -66,12 +66,12 @@ func (c *compiler) future(a pass.Arg) (f future) {
 				continue
 			}
 			g, ok := step.Op.(pass.Gemm)
-			if !ok || u.Name != "A" || !whole || u.Batch*u.Rows <= fewRows || c.rowsKey(u) != key || c.plan.Param(g.W).(*linearParam).ranging {
+			if !ok || !whole || !c.takesHalves(g, u, key) {
 				f.others = true
 				continue
 			}
 			f.products = append(f.products, i)
-			f.exact = f.exact || c.plan.Math == pass.Exact || g.Exact
+			f.exact = f.exact || !c.roundable(g)
 		}
 		for _, u := range step.Args {
 			if u.Access&pass.Write == 0 || c.plan.Place(u.View.Buffer) != key.place {
@@ -92,6 +92,44 @@ func (c *compiler) future(a pass.Arg) (f future) {
 	}
 	f.others = f.others || key.place.State
 	return f
+}
+
+// takesHalves reports whether an argument of a product is the rows of that name as its left
+// operand, which it takes as halves.
+func (c *compiler) takesHalves(g pass.Gemm, u pass.Arg, rows rowsKey) bool {
+	return u.Name == "A" && u.Batch*u.Rows > fewRows && c.rowsKey(u) == rows && !c.plan.Param(g.W).(*linearParam).ranging(c.roundable(g))
+}
+
+// roundable reports whether a product of the recording may round its operands.
+func (c *compiler) roundable(g pass.Gemm) bool { return c.plan.Math == pass.Fast && !g.Exact }
+
+// readAgain reports whether a product behind the step being compiled has the rows as its left
+// operand too. That is worth a hint to the cache, no long search: it looks at the next few
+// steps that use the buffer.
+func (c *compiler) readAgain(a pass.Arg) bool {
+	const far = 16
+	key := c.rowsKey(a)
+	first, end := a.Range()
+	span := []pass.Span{{From: first, To: end}}
+	users := c.usersOf(key.place)
+	next, _ := slices.BinarySearch(users, c.index+1)
+	for _, i := range users[next:min(next+far, len(users))] {
+		step := &c.plan.Steps[i]
+		written := false
+		for _, u := range step.Args {
+			if c.plan.Place(u.View.Buffer) != key.place {
+				continue
+			}
+			if g, ok := step.Op.(pass.Gemm); ok && c.takesHalves(g, u, key) {
+				return true
+			}
+			written = written || u.Access&pass.Write != 0 && meets(span, u)
+		}
+		if written {
+			return false
+		}
+	}
+	return false
 }
 
 // usersOf returns the steps that use a buffer.

@@ -23,9 +23,10 @@ type matrix struct {
 	values     *memory
 	scales     *memory // of Q8_0: F16 [rows][stride/32]
 
+	tensors []int // rows of those that it consists of; nil: one
+
 	mu       sync.Mutex
-	measured bool
-	ranging  bool // no product takes it as F16; see measure
+	apart    float32 // of features; 0: not measured
 	narrowed *narrowed
 	longest  *float32 // length of the longest row as a vector; nil: not known yet
 }

@@ -30,6 +30,7 @@ func (p *linearParam) load(ctx context.Context, w pass.LinearWeights) error {
 			return err
 		}
 		row += t.Shape[0]
+		p.tensors = append(p.tensors, t.Shape[0])
 	}
 	if !p.shape.Bias && p.shape.Dual == 0 {
 		return nil

@@ -3,44 +3,97 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
 	"github.com/tandem-gpu/tandem/pass"
 )
 
-// featureRange is how much larger than another's the weights of a feature may be, a power of
-// two. Halves of an activation 2^16 below the largest of its row lack nothing; of one far
-// below that, which weights as much larger make up for, there would be less and less.
-const featureRange = 1 << 16
+// How much larger than another's the weights of a feature may be, by what operands are: two
+// halves, of which an activation 2^16 below the largest of its row lacks nothing, or one, which
+// has its bits down to 2^26. Of one far below that, which weights as much larger make up for,
+// there would be less and less.
+const (
+	exactRange = 1 << 16
+	fastRange  = 1 << 26
+)
 
-// measure finds out whether the range of the weights is too wide for operands of F16, before
-// a product first takes them so. Features without any weight count for nothing.
+// noFeature is how far below the largest weights count as none, as those that have decayed
+// do: no activations of networks make up for that.
+const noFeature = 0x1p-64
+
+// measure finds out how far the weights of features are apart, in each of the tensors that
+// the matrix consists of, before a product first takes them as F16.
 func (m *matrix) measure(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.measured {
+	if m.apart > 0 {
 		return nil
+	}
+	tensors := m.tensors
+	if len(tensors) == 0 {
+		tensors = []int{m.rows}
 	}
 	const enough = 512 // blocks that keep a large GPU busy
 	across := ceilDiv(m.stride, kernels.FeaturesColumns)
-	parts := min(ceilDiv(enough, across), ceilDiv(m.rows, 64))
-	peaks, err := m.d.alloc(m.label+" features", 4*parts*m.stride)
+	total, parts := 0, make([]int, len(tensors))
+	for i, rows := range tensors {
+		parts[i] = min(ceilDiv(enough, across), ceilDiv(rows, 64))
+		total += parts[i] * m.stride
+	}
+	peaks, err := m.d.alloc(m.label+" features", 4*total)
 	if err != nil {
 		return err
 	}
 	defer peaks.Free()
-	all := make([]float32, parts*m.stride)
+	all := make([]float32, total)
 	err = m.d.following(ctx, func(c *compiler) error {
-		return run(c.call("linear_features_"+typeName(m.typ)), kernels.Features{
-			Values: kernels.U32(m.values.at), BlockScales: kernels.F16(m.scalesAt(0)), Peaks: kernels.F32(peaks.at),
-			From: int64(m.stride), Rows: uint32(m.rows), Parts: uint32(parts),
-		}, grid{across, parts, 1}, 0, pass.Cost{Bytes: float64(m.values.bytes)})
+		row, at := 0, peaks.at
+		for i, rows := range tensors {
+			err := run(c.call("linear_features_"+typeName(m.typ)), kernels.Features{
+				Values: kernels.U32(m.at(row)), BlockScales: kernels.F16(m.scalesAt(row)), Peaks: kernels.F32(at),
+				From: int64(m.stride), Rows: uint32(rows), Parts: uint32(parts[i]),
+			}, grid{across, parts[i], 1}, 0, pass.Cost{Bytes: float64(rows * m.stride * elementBytes(m.typ))})
+			if err != nil {
+				return err
+			}
+			row, at = row+rows, at+driver.Pointer(4*parts[i]*m.stride)
+		}
+		return nil
 	}, func() error { return m.d.fetch(ctx, float32Bytes(all), peaks, 0) })
 	if err != nil {
 		return fmt.Errorf("features of %s: %w", m.label, err)
 	}
-	m.ranging, m.measured = ranging(largest(all, m.stride)) || m.d.choices.takes(asLoaded), true
+	for i := range tensors {
+		n := parts[i] * m.stride
+		m.apart = max(m.apart, apart(largest(all[:n], m.stride)))
+		all = all[n:]
+	}
+	m.d.tellRange(m.label, m.apart)
 	return nil
+}
+
+// ranging reports whether a product cannot take the weights as F16. They were measured.
+func (m *matrix) ranging(fast bool) bool { return m.d.ranging(m.apart, fast) }
+
+// ranging reports whether the range of weights whose features are so far apart is too wide
+// for operands of F16.
+func (d *device) ranging(apart float32, fast bool) bool {
+	if d.choices.takes(asLoaded) {
+		return true
+	}
+	if fast {
+		return apart > fastRange
+	}
+	return apart > exactRange
+}
+
+// tellRange says in the log that weights take slower ways, and why.
+func (d *device) tellRange(label string, apart float32) {
+	if apart > exactRange {
+		d.log.Info("cuda: "+rangeNote, "weights", label, "features apart", apart)
+	}
 }
 
 // asLoaded is what Config.Ways has, under the empty name, for a device that takes all
@@ -61,16 +114,20 @@ func largest(all []float32, features int) []float32 {
 	return first
 }
 
-// ranging reports whether features of these magnitudes differ by more than F16 holds.
-func ranging(features []float32) bool {
-	least, most := float32(0), float32(0)
+// apart returns how many times as large as the least of these magnitudes the largest is. Those
+// that count as none do not count.
+func apart(features []float32) float32 {
+	most := slices.Max(features)
+	least := most
 	for _, v := range features {
-		if v > 0 && (least == 0 || v < least) {
+		if v > most*noFeature && v < least {
 			least = v
 		}
-		most = max(most, v)
 	}
-	return least < most/featureRange
+	if least == 0 {
+		return 1
+	}
+	return most / least
 }
 
 // measure finds out about the weights of all products of more than a few rows, since how
@@ -92,15 +149,18 @@ func (c *compiler) measure() error {
 // not prepared.
 func (c *compiler) wideRange(m linearProduct, cost pass.Cost) error {
 	k := c.call("linear_range_" + typeName(m.p.typ))
-	args := m.few(k)
-	return c.runRange(k, args, cost)
+	return c.runRange(k, m.few(k), m.batch*m.rows, m.columns.Len(), cost)
 }
 
 // rangeNote says for Dump why a product is made so.
 const rangeNote = "the range of the weights is too wide for F16"
 
 // runRange emits the launch of such a product.
-func (c *compiler) runRange(k *call, a kernels.Few, cost pass.Cost) error {
-	blocks := ceilDiv(int(a.Rows), kernels.RangeTile) * ceilDiv(int(a.Columns), kernels.RangeTile)
+func (c *compiler) runRange(k *call, a kernels.Few, rows, columns int, cost pass.Cost) error {
+	const most = 1<<31 - 1 - kernels.RangeTile
+	if rows > most || columns > most {
+		return fmt.Errorf("product of %d rows, %d columns: want at most %d of each: %w", rows, columns, most, pass.ErrUnsupported)
+	}
+	blocks := ceilDiv(rows, kernels.RangeTile) * ceilDiv(columns, kernels.RangeTile)
 	return run(k.says(rangeNote), a, grid{blocks, 1, 1}, kernels.RangeShared(c.d.attributes.capability), cost)
 }

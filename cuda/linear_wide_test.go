@@ -305,3 +305,48 @@ func TestWideTilesAreAskedLittle(t *testing.T) {
 		require.Equal(t, c.long, tiles[0].LengthStride != 0, c.name)
 	}
 }
+
+// Products know whether another behind them reads their left operand, for the second cache:
+// here the first does, and what is written there afterwards is another.
+func TestLeftOperandsThatAreReadAgain(t *testing.T) {
+	t.Parallel()
+	const rows, n = 130, 64
+	var mu sync.Mutex
+	var last []uint32
+	drv := hostDriver{drivertest.New(drivertest.Config{Kernel: func(name string, l driver.Launch) error {
+		if strings.HasPrefix(name, "tile_wide") {
+			mu.Lock()
+			defer mu.Unlock()
+			last = append(last, (*kernels.WideTile)(unsafe.Pointer(&l.Args[0])).Tile.Last)
+		}
+		return nil
+	}})}
+	cfg, err := Config{Ways: map[string]string{"": "wide 128x64"}}.resolve()
+	require.NoError(t, err)
+	dev, err := open(t.Context(), drv, cfg)
+	require.NoError(t, err)
+	defer dev.Close()
+	w, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{weights(n, n)}})
+	require.NoError(t, err)
+	s, err := dev.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	defer s.Close()
+	rec, err := s.Record(t.Context(), pass.RecordOptions{Math: pass.Fast}, func(p pass.Pass) {
+		x := p.Temp(pass.F32, rows*n).View()
+		product := func() {
+			y := p.Temp(pass.F32, rows*n)
+			p.Do(pass.Gemm{A: x, C: y.View(), W: w, Rows: rows})
+			p.Output(y.View(), rows*n)
+		}
+		p.Do(pass.Fill{To: x, Rows: rows, Cols: n})
+		product()
+		product()
+		p.Do(pass.Fill{To: x, Rows: rows, Cols: n, Value: 1})
+		product()
+	})
+	require.NoError(t, err)
+	run, err := rec.Run(t.Context())
+	require.NoError(t, err)
+	run.Close()
+	require.Equal(t, []uint32{0, 1, 1}, last)
+}

@@ -95,7 +95,7 @@ func failures(t *testing.T, name string, kept bool, calls []string, prepare func
 }
 
 var loadingCalls = []string{
-	"Alloc", "HostAlloc", "CopyToDevice", "CreateEvent", "Record", "QueryEvent", "LoadModule", "Function", "Launch", "Set32",
+	"Alloc", "HostAlloc", "CopyToDevice", "CopyToHost", "CreateEvent", "Record", "QueryEvent", "LoadModule", "Function", "Launch", "Set32",
 }
 
 // Weights that fail to load, at whatever call, leave nothing behind.

@@ -37,10 +37,12 @@ func (r *recurrence) product(s stretch, in rowsIn, time, direction, directions i
 		FLOP:  2 * float64(rows) * float64(columns.Len()) * float64(in.cols),
 		Bytes: 4 * (float64(columns.Len())*float64(in.cols+rows) + float64(rows)*float64(in.cols)),
 	}
-	if err := w.input.measure(c.ctx); err != nil {
-		return err
+	if rows > fewRows {
+		if err := w.input.measure(c.ctx); err != nil {
+			return err
+		}
 	}
-	if rows <= fewRows || w.input.ranging {
+	if rows <= fewRows || w.input.ranging(c.fast) {
 		return r.asLoaded(w, rows, s.steps, columns, at, out, cost)
 	}
 	left, err := c.prepare(rowsOf(at, r.op.Batch, s.steps, in.cols))
@@ -78,7 +80,7 @@ func (r *recurrence) asLoaded(w *lstmLayer, rows, steps int, columns pass.Span, 
 		Stride: int64(m.stride), Rows: uint32(rows), ItemRows: uint32(steps), Columns: uint32(columns.Len()), Depth: uint32(m.cols),
 	}
 	if rows > fewRows {
-		return r.c.runRange(k, args, cost)
+		return r.c.runRange(k, args, rows, columns.Len(), cost)
 	}
 	return run(k, args, grid{ceilDiv(columns.Len(), 4), 1, 1}, 4*most*min(m.stride, kernels.FewChunk/most), cost)
 }

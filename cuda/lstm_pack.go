@@ -80,6 +80,7 @@ func (l *lstmLayer) load(ctx context.Context, d *device, label string, cells []p
 		if err != nil {
 			return err
 		}
+		l.input.tensors = append(l.input.tensors, rows)
 		if c.Bias == nil {
 			bias = append(bias, make([]uint32, rows)...)
 		}

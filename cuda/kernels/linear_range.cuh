@@ -1,7 +1,8 @@
 // Products by weights whose features differ by more than F16 holds: an element of a row of
 // activations that its largest dwarfs may count all the same, and has lost its digits once
-// the row is scaled to halves. Operands stay F32 here: products of three TF32 parts, whose
-// exponents are those of F32, or in F32 before 8.0.
+// the row is scaled to halves. Operands stay F32 here: products of TF32 parts, three for each,
+// whose exponents are those of F32 (below 2^-115 they have fewer bits, and what is subnormal is
+// zero), or products in F32 before 8.0.
 #pragma once
 
 #include "fragment.cuh"
@@ -45,8 +46,8 @@ struct RangeWarp {
 #if TANDEM_ARCH >= 80
 	static constexpr int Parts = 2;  // of an operand, one behind the other
 
-	// keep stores a value's parts: what TF32 has of it, cut off, and of the rest. What is not
-	// finite has no rest, and a NaN is one whose lowest bits may be ignored.
+	// keep stores a value's parts: what TF32 has of it, cut off, and of the rest. Products ignore
+	// the lowest bits, so a NaN gets others; an infinity has no rest, which would be NaN.
 	__device__ static float high(float v) { return v == v ? float_of(bits_of(v) & 0xffffe000u) : float_of(0x7fc00000u); }
 	__device__ static float low(float v, float high) {
 		return (bits_of(high) & 0x7f800000u) != 0x7f800000u ? float_of(to_tf32(v - high)) : 0.0f;

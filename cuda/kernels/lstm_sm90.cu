@@ -109,7 +109,7 @@ __device__ void cluster(const LSTM& a) {
 		mbarrier_init(ready + 1, 1);
 		mbarrier_ready();
 	}
-	__syncthreads();  // one thread does both, but racecheck sees the warp begin the barriers
+	__syncthreads();  // for racecheck: the same thread goes on, but it takes the warp for who began them
 	if (threadIdx.x == 0) {
 		mbarrier_expect(ready, Bytes);
 		mbarrier_expect(ready + 1, Bytes);
