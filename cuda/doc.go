@@ -21,9 +21,9 @@
 // product of more than eight rows: those of one of its inputs are more than 2^16 times as
 // large as those of another, in Fast 2^26 times, in one of the tensors that they were loaded
 // from. They are multiplied as they are, on tensor cores in three products of TF32 parts; in
-// F32 before 8.0, and in convolutions. That takes several times as long, and Dump and the log
-// tell. Queries, keys and values are always scaled. An infinity among operands may come out
-// as NaN, in either math.
+// F32 before 8.0, and in convolutions. That takes several times as long, and Dump tells.
+// Queries, keys and values are always scaled. An infinity among operands may come out as NaN,
+// in either math.
 //
 // Blocks of a grid never wait for each other, but those of a cluster do, which the hardware
 // starts together: sessions can share a GPU, or a slice of one, without a limit on grids.

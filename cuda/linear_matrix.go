@@ -23,7 +23,7 @@ type matrix struct {
 	values     *memory
 	scales     *memory // of Q8_0: F16 [rows][stride/32]
 
-	tensors []int // rows of those that it consists of; nil: one
+	tensors []int // rows of those that it was loaded from, if it was from any
 
 	mu       sync.Mutex
 	apart    float32 // of features; 0: not measured

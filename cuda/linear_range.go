@@ -31,14 +31,10 @@ func (m *matrix) measure(ctx context.Context) error {
 	if m.apart > 0 {
 		return nil
 	}
-	tensors := m.tensors
-	if len(tensors) == 0 {
-		tensors = []int{m.rows}
-	}
 	const enough = 512 // blocks that keep a large GPU busy
 	across := ceilDiv(m.stride, kernels.FeaturesColumns)
-	total, parts := 0, make([]int, len(tensors))
-	for i, rows := range tensors {
+	total, parts := 0, make([]int, len(m.tensors))
+	for i, rows := range m.tensors {
 		parts[i] = min(ceilDiv(enough, across), ceilDiv(rows, 64))
 		total += parts[i] * m.stride
 	}
@@ -50,7 +46,7 @@ func (m *matrix) measure(ctx context.Context) error {
 	all := make([]float32, total)
 	err = m.d.following(ctx, func(c *compiler) error {
 		row, at := 0, peaks.at
-		for i, rows := range tensors {
+		for i, rows := range m.tensors {
 			err := run(c.call("linear_features_"+typeName(m.typ)), kernels.Features{
 				Values: kernels.U32(m.at(row)), BlockScales: kernels.F16(m.scalesAt(row)), Peaks: kernels.F32(at),
 				From: int64(m.stride), Rows: uint32(rows), Parts: uint32(parts[i]),
@@ -65,7 +61,7 @@ func (m *matrix) measure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("features of %s: %w", m.label, err)
 	}
-	for i := range tensors {
+	for i := range m.tensors {
 		n := parts[i] * m.stride
 		m.apart = max(m.apart, apart(largest(all[:n], m.stride)))
 		all = all[n:]
@@ -89,10 +85,11 @@ func (d *device) ranging(apart float32, fast bool) bool {
 	return apart > exactRange
 }
 
-// tellRange says in the log that weights take slower ways, and why.
+// tellRange says in the log that products in Exact, and maybe in Fast, take weights as they
+// are.
 func (d *device) tellRange(label string, apart float32) {
 	if apart > exactRange {
-		d.log.Info("cuda: "+rangeNote, "weights", label, "features apart", apart)
+		d.log.Info("cuda: weights of a wide range", "weights", label, "apart", apart)
 	}
 }
 

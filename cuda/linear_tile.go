@@ -21,7 +21,7 @@ type product struct {
 	whole               int  // rows of a whole item, if it may come in parts, which have the same bits; 0: no matter
 	line, step, segment int  // elements of a from a line of rows, a row, a segment to the next
 	plain               bool // no tensor map describes a
-	last                bool // nothing after it reads a
+	last                bool // no later op reads a
 
 	w               halves
 	columns         pass.Span // rows of w

@@ -45,7 +45,7 @@ type Tile struct {
 	LengthStride, LengthFrom uint32
 	Epilogue                 Epilogue
 	Reach, Lift, Most        float32
-	Last                     uint32 // 1: nothing after the product reads A
+	Last                     uint32 // 1: no later op reads A
 }
 
 // A Prepare makes the left operand of a [Tile]: rows of F32 become rows of F16, scaled by
