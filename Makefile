@@ -11,12 +11,12 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@$(if $(findstring go1.25,$(she
 
 CGO := $(shell $(GO) env CGO_ENABLED)
 
-.PHONY: run test test-all lint unit networks fuzz cross consumer bench vulkan toolchain clean
+.PHONY: run test test-all room lint unit networks fuzz cross consumer bench vulkan toolchain clean
 
 run: toolchain
 	$(GO) run ./examples/vad --plot vad.png
 
-test: toolchain lint cross unit networks dawn-test cuda-test fuzz consumer
+test: toolchain room lint cross unit networks dawn-test cuda-test fuzz consumer
 
 # The long half: every size of every op, hours of submissions.
 test-all: toolchain vulkan
@@ -32,6 +32,10 @@ unit: toolchain vulkan
 
 networks: toolchain vulkan
 	@set -a; . ./build/vulkan.env; $(GO) test -shuffle=on -run '$(WHOLE)' -timeout 60m ./model/...
+
+# Whether the disk has room for all of this.
+room:
+	@GO="$(GO)" sh .ci/room
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go'))" || \
