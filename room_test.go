@@ -11,7 +11,7 @@ import (
 )
 
 // The tests begin with a look at the disk, since on a full one they end in the middle, with
-// a linker's message: 4 GiB are needed, and under CI Go's cache makes way for them.
+// a linker's message: 5 GiB are needed, and under CI Go's cache makes way for them.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

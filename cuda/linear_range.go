@@ -3,7 +3,6 @@ package cuda
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/kernels"
@@ -112,9 +111,14 @@ func largest(all []float32, features int) []float32 {
 }
 
 // apart returns how many times as large as the least of these magnitudes the largest is. Those
-// that count as none do not count.
+// that count as none do not count, and what is NaN.
 func apart(features []float32) float32 {
-	most := slices.Max(features)
+	most := float32(0)
+	for _, v := range features {
+		if v > most {
+			most = v
+		}
+	}
 	least := most
 	for _, v := range features {
 		if v > most*noFeature && v < least {

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tandem-gpu/tandem/cuda/internal/driver"
 	"github.com/tandem-gpu/tandem/cuda/internal/drivertest"
 	"github.com/tandem-gpu/tandem/pass"
 	"github.com/tandem-gpu/tandem/pass/passtest"
@@ -164,6 +166,44 @@ func TestApart(t *testing.T) {
 	require.EqualValues(t, 0x1p30, apart([]float32{0x1p100, 0x1p70, 0x1p-149}))
 	require.EqualValues(t, 1, apart([]float32{0, 0}))
 	require.EqualValues(t, 1, apart([]float32{0, 3}))
+	nan := float32(math.NaN())
+	require.EqualValues(t, 1, apart([]float32{nan, nan}))
+	require.EqualValues(t, 4, apart([]float32{nan, 8, nan, 2}))
+}
+
+// Weights are measured once, whatever comes of it: by the first product of more than a few
+// rows, for all recordings.
+func TestMeasuredOnce(t *testing.T) {
+	t.Parallel()
+	var measured atomic.Int32
+	dev, err := hosted(t, drivertest.New(drivertest.Config{Kernel: func(name string, _ driver.Launch) error {
+		if strings.HasPrefix(name, "linear_features_") {
+			measured.Add(1) // and leaves memory as it was, which is NaN
+		}
+		return nil
+	}}), Config{})
+	require.NoError(t, err)
+	defer dev.Close()
+	const n = 64
+	w, err := dev.Load(t.Context(), pass.LinearWeights{Parts: []pass.Tensor{pass.Float32s("w", make([]float32, n*n), n, n)}})
+	require.NoError(t, err)
+	ses, err := dev.NewSession(pass.SessionConfig{})
+	require.NoError(t, err)
+	defer ses.Close()
+	for i, rows := range []int{fewRows, fewRows + 1, 100} {
+		rec, err := ses.Record(t.Context(), pass.RecordOptions{}, func(p pass.Pass) {
+			x := p.Input(pass.F32, rows*n).View()
+			for range 3 {
+				y := p.Temp(pass.F32, rows*n).View()
+				p.Do(pass.Gemm{A: x, W: w, C: y, Rows: rows})
+				x = y
+			}
+			p.Output(x, 1)
+		})
+		require.NoError(t, err)
+		require.NoError(t, rec.Close())
+		require.EqualValues(t, min(i, 1), measured.Load(), "%d rows", rows)
+	}
 }
 
 // Two halves hold less of what is far below the largest than one is asked for.
