@@ -14,9 +14,10 @@ import (
 // many (every clip has a length of its own), and so are those that run thousands of times.
 // So the first run launches its kernels one by one, and so does the second, which is what
 // tells the two apart. While the device works on the second the graphs are made, by the
-// goroutine that would only wait for it, and from the third run on they are replayed. A run
-// that is queued meanwhile is submitted when they are there, and is done behind those before:
-// all go to one stream.
+// goroutine that would only wait for it, and from the third run on they are replayed, or from
+// the fourth, where the third was submitted right behind the second. A run that is queued
+// meanwhile is submitted when they are there, and is done behind those before: all go to one
+// stream.
 const graphsAfter = 2
 
 // replay makes the graphs of segments that have none, if the program has run often enough.

@@ -41,7 +41,13 @@ func (b *bench) made() [3]int {
 func TestGraphsComeWithRuns(t *testing.T) {
 	t.Parallel()
 	const n = mostLaunches + 7
-	b := newBench(t, drivertest.Config{Lazy: true}, Config{}, 64)
+	var hold atomic.Pointer[chan struct{}]
+	b := newBench(t, drivertest.Config{Lazy: true, Kernel: func(string, driver.Launch) error {
+		if until := hold.Load(); until != nil {
+			<-*until
+		}
+		return nil
+	}}, Config{}, 64)
 	rec, in, _ := b.sums(t, n, 1<<14)
 	data := make([]float32, in.Len())
 	require.Equal(t, [3]int{}, b.made(), "nothing has run")
@@ -65,19 +71,25 @@ func TestGraphsComeWithRuns(t *testing.T) {
 	require.NoError(t, rec.Close())
 
 	before := b.made()
+	first, firstIn, _ := b.sums(t, 1, 1<<14) // keeps the device until all that follow are queued
 	rec, in, _ = b.sums(t, 3, 1<<14)
+	queued := make(chan struct{})
+	hold.Store(&queued)
+	run, err := first.Start(t.Context(), firstIn.F32(data))
+	require.NoError(t, err)
 	var runs [5]pass.Run
 	for i := range runs {
-		var err error
 		runs[i], err = rec.Start(t.Context(), in.F32(data))
 		require.NoError(t, err)
 	}
+	close(queued)
+	require.NoError(t, run.Wait(t.Context()))
 	require.NoError(t, rec.Close(), "while they run")
 	for _, run := range runs {
 		require.NoError(t, run.Wait(t.Context()))
 	}
 	after := b.made()
-	require.Equal(t, 2*3, after[0]-before[0])
+	require.Equal(t, 1+2*3, after[0]-before[0])
 	require.Equal(t, 1, after[1]-before[1])
 	require.Equal(t, 3, after[2]-before[2])
 }
